@@ -1,0 +1,1 @@
+"""twinlog: a Kafka broker whose partition logs are byte-for-byte twins of another cluster's."""

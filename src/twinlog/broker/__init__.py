@@ -1,0 +1,1 @@
+"""A broker: wires the pure folders to the disk, the network and the clock."""

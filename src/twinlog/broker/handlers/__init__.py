@@ -1,0 +1,1 @@
+"""One file per family of requests; each function answers one API."""

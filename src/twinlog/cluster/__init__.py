@@ -1,0 +1,1 @@
+"""The facts all brokers agree on, and who may change them. Pure."""

@@ -1,0 +1,1 @@
+"""What every coordinator is: commands in, records and a reply out. Pure."""

@@ -1,0 +1,1 @@
+"""Where cluster facts are kept: keys, values, revisions, watches, leases."""

@@ -1,0 +1,1 @@
+"""One cluster followed from another (KIP-1279). Pure."""

@@ -1,0 +1,1 @@
+"""What things are: ids, errors, epochs, bounds. Imports nothing of ours."""

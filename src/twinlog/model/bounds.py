@@ -1,0 +1,9 @@
+"""Limits that are not settings, each with its unit."""
+
+from typing import Final
+
+FRAME_BYTES_MIN: Final = 8  # the shortest request: key, version, correlation id
+TOPIC_NAME_CHARS_MAX: Final = 249
+MIRROR_NAME_CHARS_MAX: Final = 249
+TAGGED_FIELDS_MAX: Final = 10_000
+BATCH_HEADER_BYTES: Final = 61

@@ -1,0 +1,1 @@
+"""Sockets: the listener, and the client side of other brokers' sockets."""

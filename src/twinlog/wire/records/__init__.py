@@ -1,0 +1,1 @@
+"""Record batches: headers read in place, records only when asked."""
