@@ -1,0 +1,85 @@
+"""What a handler gets: who asks (Context), and what of the broker it may use (Broker)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from twinlog.broker.clock import Clock
+from twinlog.broker.facts import Facts
+from twinlog.broker.partitions import Partitions
+from twinlog.broker.waiting import Waiting
+from twinlog.config.declare import Settings
+from twinlog.model.ids import BrokerId, TopicName
+
+if TYPE_CHECKING:
+    from twinlog.coordination.outcome import Outcome
+
+Reply = TypeVar("Reply")
+
+
+class Coordinators(Protocol):
+    """Runs commands on the shards of one internal topic; ``loops/coordinators.py`` is the real one.
+
+    A shard is the part of a coordinator that lives in one partition of the internal topic.
+    """
+
+    async def run(
+        self, key: str, command: "Callable[[Any, int], Outcome[Reply]]", *, timeout_s: float
+    ) -> Reply:
+        """Run ``command(shard, now_ms)`` on the shard that ``key`` lives in; reply once committed.
+
+        Raises ApiError: COORDINATOR_NOT_AVAILABLE while the topic is being made,
+        COORDINATOR_LOAD_IN_PROGRESS while the shard loads, NOT_COORDINATOR when it is not here.
+        """
+        ...
+
+    async def run_everywhere(
+        self, command: "Callable[[Any, int], Outcome[Reply]]", *, timeout_s: float
+    ) -> list[Reply]:
+        """Run ``command`` on every shard of this broker; raises while one of them loads."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenApi:
+    """One line of ApiVersions: the key and the versions we advertise (ends inclusive)."""
+
+    key: int
+    min_version: int
+    max_version: int
+
+
+@dataclass(slots=True)
+class Broker:
+    """What handlers and loops may use; built by ``server.py`` and by nobody else."""
+
+    broker_id: BrokerId
+    settings: Settings
+    clock: Clock
+    facts: Facts
+    partitions: Partitions
+    waiting: Waiting
+    groups: Coordinators
+    mirror_states: Coordinators
+    spoken: tuple[SpokenApi, ...]
+    ensure_internal_topic: "EnsureInternalTopic"
+
+
+class EnsureInternalTopic(Protocol):
+    """Creates an internal topic if there is none yet, and waits until its partitions are open."""
+
+    async def __call__(
+        self, name: TopicName, partition_count: int, config: Mapping[str, str]
+    ) -> None:
+        """Return when every partition can be read and appended to."""
+        ...
+
+
+@dataclass(slots=True)
+class Context:
+    """Who asks, in which version, and of which broker."""
+
+    broker: Broker
+    api_version: int
+    client_id: str | None
+    peer: Any

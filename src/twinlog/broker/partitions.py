@@ -1,0 +1,132 @@
+"""The partitions this broker holds: each a log, its replica role, and who may write to it."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from twinlog.broker.waiting import Waiting
+from twinlog.model.errors import ApiError, ErrorCode
+from twinlog.model.ids import LeaderEpoch, Offset, TopicId, TopicPartition
+from twinlog.replication.leader import LeaderReplica
+from twinlog.storage.log import Appended, PartitionLog
+from twinlog.wire.primitives import Buffer
+
+
+class Partition:
+    """One partition led by this broker.
+
+    Invariant: ``log.start <= high_watermark <= log.end``. While ``mirror`` names a mirror the
+    partition is read-only to clients and only ``append_mirrored`` writes to it.
+    """
+
+    __slots__ = ("_waiting", "leader_epoch", "log", "mirror", "of", "replica", "topic_id")
+
+    def __init__(
+        self,
+        of: TopicPartition,
+        topic_id: TopicId,
+        log: PartitionLog,
+        replica: LeaderReplica,
+        waiting: Waiting,
+    ) -> None:
+        self.of: Final = of
+        self.topic_id: Final = topic_id
+        self.log: Final = log
+        self.replica: Final = replica
+        self.leader_epoch = LeaderEpoch(0)
+        self.mirror: str | None = None
+        self._waiting = waiting
+
+    @property
+    def high_watermark(self) -> Offset:
+        """The first offset that is not yet on every in-sync replica."""
+        return self.replica.high_watermark
+
+    @property
+    def last_stable_offset(self) -> Offset:
+        """The first offset of an open transaction, or the high watermark."""
+        return self.log.last_stable_offset(self.replica.high_watermark)
+
+    def append(self, batches: Buffer, *, now_ms: int) -> Appended:
+        """Append a producer's batches. Raises ApiError, POLICY_VIOLATION for a mirror's topic."""
+        if self.mirror is not None:
+            raise ApiError(
+                ErrorCode.POLICY_VIOLATION,
+                f"{self.of.topic} is a read-only mirror topic of mirror {self.mirror}; "
+                "it takes writes once the mirror is stopped for it "
+                f"(kafka-cluster-mirrors.sh --stop --mirror {self.mirror} "
+                f"--topics {self.of.topic})",
+            )
+        return self.append_own(batches, now_ms=now_ms)
+
+    def append_own(self, batches: Buffer, *, now_ms: int, is_internal: bool = False) -> Appended:
+        """Append batches of this broker's own making: coordinators' records, markers at a stop."""
+        appended = self.log.append_as_leader(
+            batches, leader_epoch=self.leader_epoch, now_ms=now_ms, is_internal=is_internal
+        )
+        self._advance()
+        return appended
+
+    def append_mirrored(self, batches: Buffer) -> Appended:
+        """Append batches of the source unchanged. Raises CorruptBatchError, DiskError.
+
+        The leader epoch must have been raised above the batches' epochs before.
+        """
+        appended = self.log.append_as_follower(batches, max_leader_epoch=self.leader_epoch)
+        self._advance()
+        return appended
+
+    def truncate_to(self, end: Offset) -> None:
+        """Cut the log so that ``end`` is the next offset written."""
+        self.log.truncate_to(end)
+        self._advance()
+
+    def restart_at(self, start: Offset) -> None:
+        """Drop everything and begin again at ``start``."""
+        self.log.restart_at(start)
+        self._advance()
+
+    def raise_start_to(self, start: Offset) -> None:
+        """Move the log start up to ``start``; records below it are gone."""
+        self.log.raise_start_to(start)
+        self._waiting.notify(self.of)
+
+    def _advance(self) -> None:
+        self.replica.log_changed(self.log.start, self.log.end)
+        self._waiting.notify(self.of)
+
+
+class Partitions:
+    """All partitions of this broker, by name and by topic id."""
+
+    def __init__(self) -> None:
+        self._by_name: Final[dict[TopicPartition, Partition]] = {}
+
+    def __iter__(self) -> Iterator[Partition]:
+        """Give every partition, in no order."""
+        return iter(tuple(self._by_name.values()))
+
+    def __len__(self) -> int:
+        """Give how many there are."""
+        return len(self._by_name)
+
+    def find(self, of: TopicPartition) -> Partition | None:
+        """Give the partition if it is here."""
+        return self._by_name.get(of)
+
+    def led(self, of: TopicPartition) -> Partition:
+        """Give the partition. Raises ApiError NOT_LEADER_OR_FOLLOWER when it is not here."""
+        partition = self._by_name.get(of)
+        if partition is None:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{of} is not on this broker")
+        return partition
+
+    def add(self, partition: Partition) -> None:
+        """Take in a partition that has just been opened."""
+        self._by_name[partition.of] = partition
+
+    def remove(self, of: TopicPartition) -> Partition | None:
+        """Let go of a partition that is about to be closed or deleted."""
+        return self._by_name.pop(of, None)
+
+
+OnPartition = Callable[[Partition], None]
