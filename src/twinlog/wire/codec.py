@@ -197,7 +197,7 @@ class _EncoderSource(_Source):
     def message(self, cls: type[Any], value: str) -> None:
         plain, tagged = self.split(cls)
         for field in plain:
-            self.value(field.type, f"{value}.{field.name}")
+            self.value(field.type_in(self.version), f"{value}.{field.name}")
         if self.flexible:
             self.tags(tagged, value)
 
@@ -214,7 +214,7 @@ class _EncoderSource(_Source):
             self.depth += 1
             self.out = self.fresh("sub")
             self.line(f"{self.out} = []")
-            self.value(field.type, f"{value}.{field.name}")
+            self.value(field.type_in(self.version), f"{value}.{field.name}")
             self.flush()
             self.line(f"{self.out} = b''.join({self.out})")
             self.line(f"{found} += uvarint({field.tag}), uvarint(len({self.out})), {self.out}")
@@ -331,7 +331,7 @@ class _DecoderSource(_Source):
     def message(self, cls: type[Any]) -> str:
         """Read a message into a new local; give the local's name."""
         plain, tagged = self.split(cls)
-        arguments = [f"{f.name}={self.value(f.type)}" for f in plain]
+        arguments = [f"{f.name}={self.value(f.type_in(self.version))}" for f in plain]
         if self.flexible:
             self.flush()
             arguments += [f"{f.name}={local}" for f, local in self.tags(tagged)]
@@ -359,7 +359,7 @@ class _DecoderSource(_Source):
         for field, local in found:
             self.line(f"if {number} == {field.tag}:")
             self.depth += 1
-            value = self.value(field.type)
+            value = self.value(field.type_in(self.version))
             self.flush()
             self.line(f"{local} = {value}")
             self.depth -= 1

@@ -10,12 +10,13 @@ A message is a class whose annotated fields stand in wire order::
 
 Field types: ``bool``, the integers of ``wire.primitives``, ``Float64``, ``str``, ``bytes``,
 ``UUID``, ``RecordBytes``, another message, ``tuple[T, ...]`` of any of these, and each of them
-``| None`` where the protocol allows null. A field without a default gets its type's zero at run
-time, as in Kafka; the type checker still asks for it.
+``| None`` where the protocol allows null (with ``null_since`` where only later versions do). A
+field without a default gets its type's zero at run time, as in Kafka; the type checker still asks
+for it.
 """
 
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -62,6 +63,13 @@ class Tag:
     number: int
 
 
+@dataclass(frozen=True, slots=True)
+class NullSince:
+    """The field may be null from this version on; before it, null does not fit."""
+
+    version: int
+
+
 def since(version: int) -> Since:
     """Mark a field that exists from ``version`` on."""
     return Since(version)
@@ -75,6 +83,11 @@ def until(version: int) -> Until:
 def tag(number: int) -> Tag:
     """Mark a tagged field; it is written only when it differs from its default."""
     return Tag(number)
+
+
+def null_since(version: int) -> NullSince:
+    """Mark a field that may be null from ``version`` on only."""
+    return NullSince(version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +113,11 @@ class Field:
     since: int
     until: int
     tag: int | None
+    null_since: int = 0
+
+    def type_in(self, version: int) -> FieldType:
+        """Give what the field holds in ``version``: null may not fit yet."""
+        return self.type if version >= self.null_since else replace(self.type, nullable=False)
 
     def is_in(self, version: int) -> bool:
         """Tell whether the field exists in ``version``."""
@@ -168,6 +186,7 @@ def fields_of(cls: type[Any]) -> tuple[Field, ...]:
                 since=next((m.version for m in marks if isinstance(m, Since)), 0),
                 until=next((m.version for m in marks if isinstance(m, Until)), ANY_VERSION),
                 tag=next((m.number for m in marks if isinstance(m, Tag)), None),
+                null_since=next((m.version for m in marks if isinstance(m, NullSince)), 0),
             )
         )
     return tuple(found)
