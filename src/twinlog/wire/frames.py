@@ -1,4 +1,4 @@
-"""The four-byte length before every frame, and the headers' place behind it."""
+"""The four-byte length before every frame."""
 
 import struct
 from typing import Final
@@ -9,9 +9,13 @@ LENGTH_BYTES: Final = 4
 _LENGTH: Final = struct.Struct(">i")
 
 
-def with_length(parts: Parts) -> Parts:
-    """Put the frame's length before ``parts``."""
-    return [_LENGTH.pack(sum(len(part) for part in parts)), *parts]
+def with_length(header: bytes, body: Parts) -> Parts:
+    """Give a whole frame: its length, the header and the body, the small things as one buffer."""
+    length = len(header) + sum(len(part) for part in body)
+    first = body[0]
+    if isinstance(first, bytes) and len(first) < 65_536:
+        return [b"".join((_LENGTH.pack(length), header, first)), *body[1:]]
+    return [_LENGTH.pack(length) + header, *body]
 
 
 def frame_length(buffer: bytes | bytearray | memoryview, position: int = 0) -> int:
