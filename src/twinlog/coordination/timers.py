@@ -48,6 +48,13 @@ class Timers:
             found.append(name)
         return found
 
+    def shift(self, by_ms: int) -> None:
+        """Move every deadline: the clock was set, and what is left of each wait stays the same."""
+        moved = {name: at_ms + by_ms for name, at_ms in self._deadlines.items()}
+        self._deadlines, self._queued, self._queue = {}, {}, []
+        for name, at_ms in moved.items():
+            self.set(name, at_ms)
+
     def _settle(self) -> None:
         """Drop or move what stands first in the queue until it is a deadline that holds."""
         while self._queue:

@@ -49,6 +49,15 @@ def test_the_queue_does_not_grow_with_deadlines_that_only_move_later() -> None:
     assert len(timers._queue) == 1
 
 
+def test_a_shift_keeps_what_is_left_of_every_wait() -> None:
+    timers = Timers()
+    timers.set("a", 30)
+    timers.set("b", 10)
+    timers.shift(1_000)
+    assert timers.next_ms == 1_010
+    assert timers.due(1_030) == ["b", "a"]
+
+
 def test_timers_agree_with_a_plain_dict_whatever_is_asked() -> None:
     for seed in range(50):
         random = Random(seed)
