@@ -1,7 +1,7 @@
 """The types a message field can have, and the varints they are built of."""
 
 from functools import lru_cache
-from typing import Annotated, Protocol, TypeAlias
+from typing import Annotated, Final, Protocol, TypeAlias
 from uuid import UUID
 
 from twinlog.model.errors import WireError
@@ -27,6 +27,10 @@ class Sized(Protocol):
 
 RecordBytes: TypeAlias = Annotated[Buffer | Sized | None, "records"]
 """Record batches: a ``memoryview`` into the frame when decoded; any buffer or region to encode."""
+
+
+NO_OPERATIONS: Final = -(1 << 31)
+"""What stands in an int32 of authorized operations when they were not asked for (KIP-430)."""
 
 
 def encode_uvarint(value: int) -> bytes:

@@ -13,11 +13,8 @@ from typing import Annotated, Final
 from uuid import UUID
 
 from twinlog.wire.api_keys import ApiKey
-from twinlog.wire.primitives import Int8, Int16, Int32
+from twinlog.wire.primitives import NO_OPERATIONS, Int8, Int16, Int32
 from twinlog.wire.schema import Api, message, null_since, since, until
-
-NO_OPERATIONS: Final = -(1 << 31)
-"""What stands for authorized operations that were not asked for."""
 
 
 @message
