@@ -33,3 +33,12 @@ def test_a_file_that_decides_something_has_a_test_beside_it(path: Path) -> None:
     decides = any(isinstance(node, ast.If | ast.Match | ast.For) for node in ast.walk(tree))
     test = ROOT / "tests" / "unit" / path.relative_to(PACKAGE).with_name(f"test_{path.name}")
     assert test.exists() or not decides, f"expected {test.relative_to(ROOT)}"
+
+
+def test_the_map_names_every_folder_and_no_other() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    tree = text.partition("```text\n")[2].partition("```")[0]
+    named = {line.split("/")[0].strip() for line in tree.splitlines()[1:]}
+    folders = {p.parent for p in PACKAGE.rglob("*.py")}
+    found = {p.name for p in folders if p.parent in (PACKAGE, PACKAGE / "broker")}
+    assert named == found
