@@ -10,6 +10,7 @@ from twinlog.broker.partitions import Partitions
 from twinlog.broker.waiting import Waiting
 from twinlog.config.declare import Settings
 from twinlog.model.ids import BrokerId, TopicName
+from twinlog.network.peer import Peer
 
 if TYPE_CHECKING:
     from twinlog.coordination.outcome import Outcome
@@ -82,4 +83,4 @@ class Context:
     broker: Broker
     api_version: int
     client_id: str | None
-    peer: Any
+    peer: Peer

@@ -18,7 +18,16 @@ class Partition:
     partition is read-only to clients and only ``append_mirrored`` writes to it.
     """
 
-    __slots__ = ("_waiting", "leader_epoch", "log", "mirror", "of", "replica", "topic_id")
+    __slots__ = (
+        "_waiting",
+        "leader_epoch",
+        "log",
+        "min_insync_replicas",
+        "mirror",
+        "of",
+        "replica",
+        "topic_id",
+    )
 
     def __init__(
         self,
@@ -33,6 +42,7 @@ class Partition:
         self.log: Final = log
         self.replica: Final = replica
         self.leader_epoch = LeaderEpoch(0)
+        self.min_insync_replicas = 1
         self.mirror: str | None = None
         self._waiting = waiting
 
@@ -45,6 +55,34 @@ class Partition:
     def last_stable_offset(self) -> Offset:
         """The first offset of an open transaction, or the high watermark."""
         return self.log.last_stable_offset(self.replica.high_watermark)
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        """Whether acks=all cannot be promised now."""
+        return self.replica.isr_size < self.min_insync_replicas
+
+    def check_leader_epoch(self, asked: int) -> None:
+        """Compare the epoch a client knows with ours (KIP-320); -1 asks for no check.
+
+        Raises ApiError FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.
+        """
+        if asked < 0 or asked == self.leader_epoch:
+            return
+        code = (
+            ErrorCode.FENCED_LEADER_EPOCH
+            if asked < self.leader_epoch
+            else ErrorCode.UNKNOWN_LEADER_EPOCH
+        )
+        raise ApiError(code, f"{self.of}: leader epoch {asked} asked, {self.leader_epoch} is ours")
+
+    def end_of_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
+        """Give the largest epoch <= ``epoch`` in this log and its (exclusive) end (KIP-279).
+
+        The leader's own epoch ends at the log end, also when nothing was written in it yet.
+        """
+        if epoch == self.leader_epoch and epoch > self.log.epochs.latest:
+            return epoch, self.log.end
+        return self.log.epochs.end_of(epoch, self.log.end)
 
     def append(self, batches: Buffer, *, now_ms: int) -> Appended:
         """Append a producer's batches. Raises ApiError, POLICY_VIOLATION for a mirror's topic."""
