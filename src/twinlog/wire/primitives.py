@@ -48,18 +48,19 @@ def encode_uvarint(value: int) -> bytes:
 def decode_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
     """Read an unsigned varint (32 bits at most); give it and the position after it.
 
-    Raises WireError when it is longer than five bytes, IndexError past the end.
+    Raises WireError when it has more bits, IndexError past the end.
     """
     value = shift = 0
-    while True:
+    while shift < 28:
         byte = buffer[position]
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value, position
         shift += 7
-        if shift > 28:
-            raise WireError(f"varint longer than 5 bytes before byte {position}")
+    if buffer[position] > 0x0F:
+        raise WireError(f"varint of more than 32 bits at byte {position}")
+    return value | buffer[position] << 28, position + 1
 
 
 def encode_varint(value: int) -> bytes:
@@ -70,18 +71,20 @@ def encode_varint(value: int) -> bytes:
 def decode_varint(buffer: Buffer, position: int) -> tuple[int, int]:
     """Read a zig-zag varint (64 bits at most); give it and the position after it.
 
-    Raises WireError when it is longer than ten bytes, IndexError past the end.
+    Raises WireError when it has more bits, IndexError past the end.
     """
     value = shift = 0
-    while True:
+    while shift < 63:
         byte = buffer[position]
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return (value >> 1) ^ -(value & 1), position
         shift += 7
-        if shift > 63:
-            raise WireError(f"varint longer than 10 bytes before byte {position}")
+    if buffer[position] > 1:
+        raise WireError(f"varint of more than 64 bits at byte {position}")
+    value |= buffer[position] << 63
+    return (value >> 1) ^ -(value & 1), position + 1
 
 
 @lru_cache(maxsize=8192)

@@ -1,4 +1,4 @@
-"""The mirror requests of KIP-1279 that brokers send each other: v0, flexible, under our own api keys.
+"""What brokers ask each other about mirrors (KIP-1279): all v0, flexible, under our own api keys.
 
 Differs from the proposal: every response has an error code and message of the whole, which some of
 its drafts leave out.

@@ -1,7 +1,7 @@
-"""The mirror requests of KIP-1279 that an operator's tool sends: v0, flexible, under our own api keys.
+"""What an operator's tool asks of mirrors (KIP-1279): all v0, flexible, under our own api keys.
 
-Differs from the proposal: what later drafts add to List and Describe without showing the bytes is in
-tagged fields here (filters, what to include, the topics to describe), so that a client of the
+Differs from the proposal: what later drafts add to List and Describe without showing the bytes is
+in tagged fields here (filters, what to include, the topics to describe), so that a client of the
 published draft is understood. StartMirrorTopics holds the fields of both its drafts.
 """
 
