@@ -1,15 +1,16 @@
 """What a handler gets: who asks (Context), and what of the broker it may use (Broker)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from twinlog.broker.clock import Clock
 from twinlog.broker.facts import Facts
+from twinlog.broker.new_topics import NewTopics
 from twinlog.broker.partitions import Partitions
 from twinlog.broker.waiting import Waiting
 from twinlog.config.declare import Settings
-from twinlog.model.ids import BrokerId, TopicName
+from twinlog.model.ids import BrokerId
 from twinlog.network.peer import Peer
 
 if TYPE_CHECKING:
@@ -63,17 +64,7 @@ class Broker:
     groups: Coordinators
     mirror_states: Coordinators
     spoken: tuple[SpokenApi, ...]
-    ensure_internal_topic: "EnsureInternalTopic"
-
-
-class EnsureInternalTopic(Protocol):
-    """Creates an internal topic if there is none yet, and waits until its partitions are open."""
-
-    async def __call__(
-        self, name: TopicName, partition_count: int, config: Mapping[str, str]
-    ) -> None:
-        """Return when every partition can be read and appended to."""
-        ...
+    new_topics: NewTopics
 
 
 @dataclass(slots=True)

@@ -71,7 +71,7 @@ class Facts:
         return before, changes
 
     def announce(self, revision: Revision) -> None:
-        """Tell everybody that waits that the image and this broker's partitions are at ``revision``."""
+        """Tell everybody that waits: image and partitions here are at ``revision``."""
         self._revision = revision
         self._waiting.notify(_IMAGE_CHANGED)
 

@@ -1,12 +1,13 @@
 """The partitions this broker holds: each a log, its replica role, and who may write to it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from twinlog.broker.waiting import Waiting
 from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import LeaderEpoch, Offset, TopicId, TopicPartition
 from twinlog.replication.leader import LeaderReplica
+from twinlog.replication.visible import Reader, visible_end
 from twinlog.storage.log import Appended, PartitionLog
 from twinlog.wire.primitives import Buffer
 
@@ -20,7 +21,6 @@ class Partition:
 
     __slots__ = (
         "_waiting",
-        "leader_epoch",
         "log",
         "min_insync_replicas",
         "mirror",
@@ -37,14 +37,27 @@ class Partition:
         replica: LeaderReplica,
         waiting: Waiting,
     ) -> None:
+        """Lead with ``replica``'s epoch; ``lead`` takes another one later."""
         self.of: Final = of
         self.topic_id: Final = topic_id
         self.log: Final = log
-        self.replica: Final = replica
-        self.leader_epoch = LeaderEpoch(0)
+        self.replica = replica
         self.min_insync_replicas = 1
         self.mirror: str | None = None
         self._waiting = waiting
+
+    @property
+    def leader_epoch(self) -> LeaderEpoch:
+        """The epoch in which this broker leads."""
+        return self.replica.leader_epoch
+
+    def lead(self, replica: LeaderReplica) -> None:
+        """Go on in another leader epoch. It never goes back."""
+        assert replica.leader_epoch >= self.replica.leader_epoch, (
+            f"{self.of}: leader epoch {self.replica.leader_epoch} -> {replica.leader_epoch}"
+        )
+        self.replica = replica
+        self._waiting.notify(self.of)
 
     @property
     def high_watermark(self) -> Offset:
@@ -59,7 +72,7 @@ class Partition:
     @property
     def is_under_min_isr(self) -> bool:
         """Whether acks=all cannot be promised now."""
-        return self.replica.isr_size < self.min_insync_replicas
+        return not self.replica.has_enough_copies(self.min_insync_replicas)
 
     def check_leader_epoch(self, asked: int) -> None:
         """Compare the epoch a client knows with ours (KIP-320); -1 asks for no check.
@@ -83,6 +96,15 @@ class Partition:
         if epoch == self.leader_epoch and epoch > self.log.epochs.latest:
             return epoch, self.log.end
         return self.log.epochs.end_of(epoch, self.log.end)
+
+    def visible_end(self, reader: Reader) -> Offset:
+        """Give the first offset that ``reader`` may not see yet."""
+        return visible_end(
+            reader,
+            log_end=self.log.end,
+            high_watermark=self.replica.high_watermark,
+            last_stable=self.last_stable_offset,
+        )
 
     def append(self, batches: Buffer, *, now_ms: int) -> Appended:
         """Append a producer's batches. Raises ApiError, POLICY_VIOLATION for a mirror's topic."""
@@ -126,7 +148,7 @@ class Partition:
     def raise_start_to(self, start: Offset) -> None:
         """Move the log start up to ``start``; records below it are gone."""
         self.log.raise_start_to(start)
-        self._waiting.notify(self.of)
+        self._advance()
 
     def _advance(self) -> None:
         self.replica.log_changed(self.log.start, self.log.end)
@@ -165,6 +187,3 @@ class Partitions:
     def remove(self, of: TopicPartition) -> Partition | None:
         """Let go of a partition that is about to be closed or deleted."""
         return self._by_name.pop(of, None)
-
-
-OnPartition = Callable[[Partition], None]

@@ -10,10 +10,11 @@ from typing import Final
 
 from twinlog.broker.context import Context
 from twinlog.broker.partitions import Partition
-from twinlog.config.broker import FETCH_MAX_BYTES
+from twinlog.config.coordinators import FETCH_MAX_BYTES
 from twinlog.model.errors import ApiError, DiskError, ErrorCode
 from twinlog.model.ids import NO_OFFSET, LeaderEpoch, Offset, TopicId, TopicName, TopicPartition
-from twinlog.replication.visible import READ_COMMITTED
+from twinlog.replication.visible import READ_COMMITTED, Reader
+from twinlog.storage.log import LogSlice
 from twinlog.wire.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -25,7 +26,7 @@ from twinlog.wire.messages.fetch import (
     FetchTopic,
 )
 
-NO_BYTES_LEFT: Final = 0
+NO_DIVERGENCE: Final = EpochEndOffset()
 
 
 @dataclass(slots=True)
@@ -36,16 +37,11 @@ class Budget:
     is_untouched: bool = True
     must_answer_now: bool = False
 
-    @property
-    def taken(self) -> bool:
-        """Whether any record is in the answer."""
-        return not self.is_untouched
-
 
 def handle_fetch(
     request: FetchRequest, context: Context
 ) -> FetchResponse | Awaitable[FetchResponse]:
-    """Read what is there; wait for more, up to ``max_wait_ms``, if it is less than ``min_bytes``."""
+    """Read what is there; if it is less than ``min_bytes`` wait for more up to ``max_wait_ms``."""
     response, is_enough = _read_all(request, context)
     if is_enough or request.max_wait_ms <= 0:
         return response
@@ -81,19 +77,17 @@ def _watched(request: FetchRequest, context: Context) -> tuple[TopicPartition, .
 
 def _visible_end(of: TopicPartition, request: FetchRequest, context: Context) -> Offset:
     partition = context.broker.partitions.find(of)
-    return NO_OFFSET if partition is None else _end_for(partition, request)
+    return NO_OFFSET if partition is None else partition.visible_end(_reader(request))
 
 
-def _end_for(partition: Partition, request: FetchRequest) -> Offset:
-    if request.isolation_level == READ_COMMITTED:
-        return partition.last_stable_offset
-    return partition.high_watermark
+def _reader(request: FetchRequest) -> Reader:
+    return Reader.of(request.replica_id, request.isolation_level)
 
 
 def _read_all(request: FetchRequest, context: Context) -> tuple[FetchResponse, bool]:
     """Give the answer as of now, and whether it is worth sending before the deadline."""
-    bytes_max = min(request.max_bytes, context.broker.settings[FETCH_MAX_BYTES])
-    budget = Budget(max(bytes_max, NO_BYTES_LEFT))
+    bytes_max = max(min(request.max_bytes, context.broker.settings[FETCH_MAX_BYTES]), 0)
+    budget = Budget(bytes_max)
     topics = tuple(
         FetchedTopic(
             topic=topic.topic,
@@ -104,8 +98,8 @@ def _read_all(request: FetchRequest, context: Context) -> tuple[FetchResponse, b
         )
         for topic in request.topics
     )
-    taken = max(bytes_max, NO_BYTES_LEFT) - budget.left_bytes
-    is_enough = budget.must_answer_now or taken >= request.min_bytes or not request.topics
+    taken_bytes = bytes_max - budget.left_bytes
+    is_enough = budget.must_answer_now or taken_bytes >= request.min_bytes or not request.topics
     return FetchResponse(topics=topics), is_enough
 
 
@@ -117,8 +111,7 @@ def _read(
     budget: Budget,
 ) -> FetchedPartition:
     try:
-        partition = _find(topic, asked, context)
-        answer = _read_partition(partition, asked, request, budget)
+        return _read_partition(_find(topic, asked, context), asked, request, budget)
     except ApiError as error:
         budget.must_answer_now = True
         return FetchedPartition(
@@ -131,7 +124,6 @@ def _read(
             error_code=ErrorCode.KAFKA_STORAGE_ERROR,
             high_watermark=-1,
         )
-    return answer
 
 
 def _find(topic: FetchTopic, asked: FetchPartition, context: Context) -> Partition:
@@ -156,60 +148,69 @@ def _name_of(topic: FetchTopic, context: Context) -> str | None:
 def _read_partition(
     partition: Partition, asked: FetchPartition, request: FetchRequest, budget: Budget
 ) -> FetchedPartition:
-    log = partition.log
-    answer = FetchedPartition(
-        partition_index=asked.partition,
-        high_watermark=partition.high_watermark,
-        last_stable_offset=partition.last_stable_offset,
-        log_start_offset=log.start,
-        aborted_transactions=() if request.isolation_level == READ_COMMITTED else None,
-        records=b"",
-    )
     divergence = _divergence(partition, asked)
     if divergence is not None:
         budget.must_answer_now = True
-        answer.diverging_epoch = divergence  # type: ignore[misc]
-        return answer
-    offset = Offset(asked.fetch_offset)
-    if not log.start <= offset <= log.end:
+        return _answer(partition, asked, request, diverging_epoch=divergence)
+    if not partition.log.start <= asked.fetch_offset <= partition.log.end:
         # The client can go on only if it is told where the log starts now.
         budget.must_answer_now = True
-        answer.error_code = ErrorCode.OFFSET_OUT_OF_RANGE  # type: ignore[misc]
-        return answer
-    _take(partition, offset, asked, request, answer, budget)
-    return answer
+        return _answer(partition, asked, request, error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+    return _answer(partition, asked, request, found=_take(partition, asked, request, budget))
 
 
 def _take(
-    partition: Partition,
-    offset: Offset,
-    asked: FetchPartition,
-    request: FetchRequest,
-    answer: FetchedPartition,
-    budget: Budget,
-) -> None:
-    """Put records into ``answer``, as many as the partition's and the answer's bounds allow.
+    partition: Partition, asked: FetchPartition, request: FetchRequest, budget: Budget
+) -> LogSlice | None:
+    """Find records for the answer, as many as the partition's and the answer's bounds allow.
 
     The first batch of the whole answer is given even if it alone is over the bounds (KIP-74).
     """
-    if budget.left_bytes <= 0 and budget.taken:
-        return
+    if budget.left_bytes <= 0 and not budget.is_untouched:
+        return None
     found = partition.log.read(
-        offset,
+        Offset(asked.fetch_offset),
         max_bytes=min(asked.partition_max_bytes, budget.left_bytes),
-        up_to=_end_for(partition, request),
+        up_to=partition.visible_end(_reader(request)),
         at_least_one=budget.is_untouched,
     )
-    if found is None:
-        return
-    budget.left_bytes -= len(found.region)
-    budget.is_untouched = False
-    answer.records = found.region  # type: ignore[misc]
+    if found is not None:
+        budget.left_bytes -= len(found.region)
+        budget.is_untouched = False
+    return found
+
+
+def _answer(
+    partition: Partition,
+    asked: FetchPartition,
+    request: FetchRequest,
+    *,
+    error_code: ErrorCode = ErrorCode.NONE,
+    diverging_epoch: EpochEndOffset = NO_DIVERGENCE,
+    found: LogSlice | None = None,
+) -> FetchedPartition:
+    aborted: tuple[AbortedTransaction, ...] | None = None
     if request.isolation_level == READ_COMMITTED:
-        answer.aborted_transactions = tuple(  # type: ignore[misc]
-            AbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset)
-            for txn in partition.log.aborted_between(offset, found.next_offset)
-        )
+        aborted = () if found is None else _aborted(partition, asked, found)
+    return FetchedPartition(
+        partition_index=asked.partition,
+        error_code=error_code,
+        high_watermark=partition.high_watermark,
+        last_stable_offset=partition.last_stable_offset,
+        log_start_offset=partition.log.start,
+        aborted_transactions=aborted,
+        records=b"" if found is None else found.region,
+        diverging_epoch=diverging_epoch,
+    )
+
+
+def _aborted(
+    partition: Partition, asked: FetchPartition, found: LogSlice
+) -> tuple[AbortedTransaction, ...]:
+    return tuple(
+        AbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset)
+        for txn in partition.log.aborted_between(Offset(asked.fetch_offset), found.next_offset)
+    )
 
 
 def _divergence(partition: Partition, asked: FetchPartition) -> EpochEndOffset | None:

@@ -10,7 +10,7 @@ from twinlog.broker.context import Context
 from twinlog.broker.partitions import Partition
 from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset, TopicName, TopicPartition
-from twinlog.replication.visible import READ_COMMITTED
+from twinlog.replication.visible import Reader
 from twinlog.wire.messages.offsets import (
     EpochEndOffset,
     EpochEndTopic,
@@ -62,7 +62,9 @@ def _list(
 ) -> ListedPartition:
     try:
         partition = _led(of, asked.current_leader_epoch, context)
-        timestamp, offset = _find(partition, asked.timestamp, request.isolation_level)
+        timestamp, offset = _find(
+            partition, asked.timestamp, Reader.of(request.replica_id, request.isolation_level)
+        )
     except ApiError as error:
         return ListedPartition(partition_index=of.partition, error_code=error.code)
     epoch = NO_EPOCH
@@ -74,12 +76,8 @@ def _list(
     )
 
 
-def _find(partition: Partition, timestamp: int, isolation_level: int) -> Found:
-    visible_end = (
-        partition.last_stable_offset
-        if isolation_level == READ_COMMITTED
-        else partition.high_watermark
-    )
+def _find(partition: Partition, timestamp: int, reader: Reader) -> Found:
+    visible_end = partition.visible_end(reader)
     special: dict[int, Callable[[], Found]] = {
         LATEST: lambda: (-1, visible_end),
         EARLIEST: lambda: (-1, partition.log.start),

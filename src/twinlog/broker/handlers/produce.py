@@ -104,7 +104,7 @@ def _check(partition: Partition, sent: ProducePartition, request: ProduceRequest
     if request.acks == ALL_ACKS and partition.is_under_min_isr:
         raise ApiError(
             ErrorCode.NOT_ENOUGH_REPLICAS,
-            f"{partition.of} has {partition.replica.isr_size} in-sync replicas, "
+            f"{partition.of} has {len(partition.replica.isr)} in-sync replicas, "
             f"min.insync.replicas asks for {partition.min_insync_replicas}",
         )
 
