@@ -237,20 +237,22 @@ class ClassicGroup:
         self.cancel(TimerKind.SESSION, member.member_id)
         self.unsynced.discard(member.member_id)
         self.roster.remove(member)
-        self.rebalance_after_removal(now_ms)
-
-    def rebalance_after_removal(self, now_ms: int) -> None:
-        """Rebalance without somebody, or go on if everybody else is here already."""
-        if self.state in (ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE):
+        if self.state is ClassicState.PREPARING_REBALANCE:
+            self.complete_join_if_all_are_here(now_ms)
+        else:
             self.begin_rebalance(now_ms)
-        elif self.state is ClassicState.PREPARING_REBALANCE:
+
+    def forget_pending(self, member_id: str, now_ms: int) -> None:
+        """Nobody will come with this id; a rebalance no longer waits for it."""
+        self.roster.pending.discard(member_id)
+        self.cancel(TimerKind.SESSION, member_id)
+        if self.state is ClassicState.PREPARING_REBALANCE:
             self.complete_join_if_all_are_here(now_ms)
 
     def on_session_timer(self, member_id: str, now_ms: int) -> None:
         """A member, or an id given out, was not heard of for too long."""
         if member_id in self.roster.pending:
-            self.roster.pending.discard(member_id)
-            self.rebalance_after_removal(now_ms)
+            self.forget_pending(member_id, now_ms)
         elif (member := self.roster.members.get(member_id)) is not None:
             self.remove(member, now_ms)
 

@@ -72,9 +72,7 @@ def leave(group: ClassicGroup, leaver: Leaver, now_ms: int) -> Left:
     """Let one member go."""
     member_id, error = leaver.member_id, ErrorCode.NONE
     if leaver.instance_id is None and member_id in group.roster.pending:
-        group.cancel(TimerKind.SESSION, member_id)
-        group.roster.pending.discard(member_id)
-        group.rebalance_after_removal(now_ms)
+        group.forget_pending(member_id, now_ms)
         return Left(member_id, None)
     if leaver.instance_id is not None and member_id == NO_MEMBER_ID:
         member_id = group.roster.instances.get(leaver.instance_id, NO_MEMBER_ID)
