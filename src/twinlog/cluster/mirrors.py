@@ -1,0 +1,306 @@
+"""What an operator may ask of mirrors (KIP-1279), giving changes or ApiError.
+
+Rules of one topic give its changes, so that one refused topic does not stop the others of a
+request. What a topic is asked to do is all that is decided here: where its partitions really are
+is known to the mirror coordinator, and the caller checks that first.
+
+Changes that need the mirror to stay put also set it to what it is: so they meet its deletion in
+the store's compare-and-set.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from twinlog.cluster.changes import (
+    Change,
+    MirrorDeleted,
+    MirrorSet,
+    PartitionSet,
+    TopicMirrorSet,
+)
+from twinlog.cluster.facts import DesiredState, MirrorFact, MirrorTopicFact, TopicFact
+from twinlog.cluster.image import ClusterImage
+from twinlog.cluster.topics import (
+    Chance,
+    CheckConfig,
+    TopicDefaults,
+    TopicWish,
+    check_topic_name,
+    create_topic,
+    find_topic,
+)
+from twinlog.model.bounds import MIRROR_NAME_CHARS_MAX
+from twinlog.model.errors import ApiError, ErrorCode
+from twinlog.model.ids import NO_TOPIC_ID, LeaderEpoch, TopicId, TopicName, TopicPartition
+
+_LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+TOPICS_INCLUDE: Final = "topics.include"
+TOPICS_EXCLUDE: Final = "topics.exclude"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTopic:
+    """A topic as the source describes it.
+
+    The id is ``NO_TOPIC_ID`` when the source is too old to have ids (before Kafka 2.8); the
+    partition count is None while the source cannot tell it.
+    """
+
+    name: str
+    id: TopicId
+    partition_count: int | None
+    config: Mapping[str, str]
+
+
+def check_mirror_name(name: str) -> None:
+    """Raise ApiError INVALID_REQUEST unless it can be a mirror's name."""
+    if name in (".", "..") or not _LEGAL_NAME.fullmatch(name) or len(name) > MIRROR_NAME_CHARS_MAX:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"The mirror name {name[:300]!r} must be 1 to {MIRROR_NAME_CHARS_MAX} ASCII letters, "
+            "digits, '.', '_' or '-', and neither '.' nor '..'.",
+        )
+
+
+def find_mirror(image: ClusterImage, name: str) -> MirrorFact:
+    """Give a mirror by name. Raises ApiError UNKNOWN_CLUSTER_MIRROR."""
+    mirror = image.mirrors.get(name)
+    if mirror is None:
+        known = ", ".join(sorted(image.mirrors)[:10]) or "none"
+        raise ApiError(
+            ErrorCode.UNKNOWN_CLUSTER_MIRROR, f"There is no mirror {name!r}; there is: {known}."
+        )
+    return mirror
+
+
+def create_mirror(image: ClusterImage, mirror: MirrorFact) -> tuple[Change, ...]:
+    """Give the new mirror, or raise ApiError. Its config and its source were checked before."""
+    check_mirror_name(mirror.name)
+    if mirror.name in image.mirrors:
+        raise ApiError(
+            ErrorCode.CLUSTER_MIRROR_ALREADY_EXISTS, f"Mirror {mirror.name} exists already."
+        )
+    if mirror.source_cluster_id == image.cluster_id:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"Mirror {mirror.name} would copy this cluster ({image.cluster_id}) into itself: "
+            "bootstrap.servers must be those of another cluster.",
+        )
+    return (MirrorSet(mirror),)
+
+
+def delete_mirror(image: ClusterImage, name: str) -> tuple[Change, ...]:
+    """Give the removal of a mirror, or raise ApiError while one of its topics is not stopped."""
+    find_mirror(image, name)
+    topics = tuple(image.topics_of_mirror(name))
+    busy = sorted(topic.name for topic in topics if topic.read_only_for is not None)
+    if busy:
+        more = f" and {len(busy) - 5} more" if len(busy) > 5 else ""
+        raise ApiError(
+            ErrorCode.INVALID_CLUSTER_MIRROR_STATE,
+            f"Mirror {name} still mirrors {', '.join(busy[:5])}{more}. Stop them first: "
+            f"kafka-cluster-mirrors.sh --stop --mirror {name} --topics '.*'",
+        )
+    return (*(TopicMirrorSet(topic.name, None) for topic in topics), MirrorDeleted(name))
+
+
+def start_topic(
+    image: ClusterImage,
+    mirror_name: str,
+    source: SourceTopic,
+    defaults: TopicDefaults,
+    chance: Chance,
+    check_config: CheckConfig,
+) -> tuple[Change, ...]:
+    """Give what makes a topic a mirror's topic, MIRRORING; nothing when it is so already.
+
+    A topic that is absent is created with the source's id and partition count (with ``chance``'s
+    id for a source without ids). While the source cannot tell the count, nothing is changed: the
+    mirror's next refresh creates the topic.
+    """
+    mirror = find_mirror(image, mirror_name)
+    check_topic_name(source.name)
+    wanted = MirrorTopicFact(mirror_name, DesiredState.MIRRORING)
+    _check_id_is_free(image, source)
+    topic = image.topics.get(TopicName(source.name))
+    if topic is None:
+        if source.partition_count is None:
+            return ()
+        wish = TopicWish(source.name, source.partition_count, config=source.config, mirror=wanted)
+        topic_id = chance.topic_id if source.id == NO_TOPIC_ID else source.id
+        created = create_topic(
+            image, wish, defaults, replace(chance, topic_id=topic_id), check_config
+        )
+        return created, MirrorSet(mirror)
+    if topic.mirror == wanted:
+        return ()
+    _check_can_start(topic, mirror_name, source)
+    return TopicMirrorSet(topic.name, wanted), MirrorSet(mirror)
+
+
+def stop_topic(image: ClusterImage, mirror_name: str, topic_name: str) -> tuple[Change, ...]:
+    """Give what asks for a topic to be STOPPED; nothing when that was asked already."""
+    topic, desired = _topic_of(image, mirror_name, topic_name)
+    if desired is DesiredState.STOPPED:
+        return ()
+    return (_desire(topic, mirror_name, DesiredState.STOPPED),)
+
+
+def pause_topic(image: ClusterImage, mirror_name: str, topic_name: str) -> tuple[Change, ...]:
+    """Give what asks for a topic to be PAUSED; nothing when that was asked already."""
+    topic, desired = _topic_of(image, mirror_name, topic_name)
+    if desired is DesiredState.STOPPED:
+        raise ApiError(
+            ErrorCode.MIRROR_TOPIC_BEING_STOPPED,
+            f"Topic {topic_name} of mirror {mirror_name} is stopped or being stopped; "
+            "only a mirrored topic can be paused.",
+        )
+    if desired is DesiredState.PAUSED:
+        return ()
+    return (_desire(topic, mirror_name, DesiredState.PAUSED),)
+
+
+def resume_topic(image: ClusterImage, mirror_name: str, topic_name: str) -> tuple[Change, ...]:
+    """Give what asks for a paused topic to be MIRRORING again, or raise ApiError."""
+    topic, desired = _topic_of(image, mirror_name, topic_name)
+    if desired is not DesiredState.PAUSED:
+        raise ApiError(
+            ErrorCode.MIRROR_TOPIC_NOT_PAUSED,
+            f"Topic {topic_name} of mirror {mirror_name} is not paused, but {desired.value}"
+            + ("; start it instead." if desired is DesiredState.STOPPED else "."),
+        )
+    return (_desire(topic, mirror_name, DesiredState.MIRRORING),)
+
+
+def bump_leader_epochs(
+    image: ClusterImage, wanted: Mapping[TopicPartition, LeaderEpoch]
+) -> tuple[Change, ...]:
+    """Give what raises each partition's leader epoch strictly above the epoch given for it.
+
+    Epochs that are above already stay as they are. Partitions that are gone are passed over.
+    """
+    changes: list[Change] = []
+    for of, min_epoch in wanted.items():
+        now = image.partition(of)
+        if now is not None and now.leader_epoch <= min_epoch:
+            above = replace(
+                now,
+                leader_epoch=LeaderEpoch(min_epoch + 1),
+                partition_epoch=now.partition_epoch + 1,
+            )
+            changes.append(PartitionSet(of, above))
+    return tuple(changes)
+
+
+def with_started_patterns(
+    mirror: MirrorFact, include: Iterable[str], exclude: Iterable[str] = ()
+) -> MirrorSet:
+    """Give the mirror with its filters as a start with these names and patterns leaves them."""
+    included, excluded = _filters(mirror)
+    for pattern in include:
+        included[pattern] = None
+        excluded.pop(pattern, None)
+    for pattern in exclude:
+        excluded[pattern] = None
+        included.pop(pattern, None)
+    return _with_filters(mirror, included, excluded)
+
+
+def with_stopped_patterns(mirror: MirrorFact, patterns: Iterable[str]) -> MirrorSet:
+    """Give the mirror with its filters so that it will not start these by itself again.
+
+    What was included as it stands is included no more; anything else is excluded.
+    """
+    included, excluded = _filters(mirror)
+    for pattern in patterns:
+        if pattern in included:
+            del included[pattern]
+        else:
+            excluded[pattern] = None
+    return _with_filters(mirror, included, excluded)
+
+
+def _check_id_is_free(image: ClusterImage, source: SourceTopic) -> None:
+    if source.id == NO_TOPIC_ID:
+        return
+    same_id = image.topics_by_id.get(source.id)
+    if same_id is not None and same_id.name != source.name:
+        raise ApiError(
+            ErrorCode.TOPIC_ALREADY_EXISTS,
+            f"Topic {source.name} of the source has the id {source.id}, which topic "
+            f"{same_id.name} has here; delete that topic first.",
+        )
+
+
+def _check_can_start(topic: TopicFact, mirror_name: str, source: SourceTopic) -> None:
+    """Raise ApiError when a topic that exists cannot become the mirror's."""
+    current = topic.mirror
+    if current is not None and topic.read_only_for is not None:
+        if current.mirror != mirror_name:
+            raise ApiError(
+                ErrorCode.TOPIC_ALREADY_IN_CLUSTER_MIRROR,
+                f"Topic {topic.name} belongs to mirror {current.mirror}; stop it there first.",
+            )
+        raise ApiError(
+            ErrorCode.MIRROR_TOPIC_NOT_STOPPED,
+            f"Topic {topic.name} of mirror {mirror_name} is {current.desired_state.value}; "
+            "resume it, or stop it before it is started again.",
+        )
+    if source.id == NO_TOPIC_ID:
+        if current is None or current.mirror != mirror_name:
+            raise ApiError(
+                ErrorCode.TOPIC_ALREADY_EXISTS,
+                f"Topic {topic.name} exists here, and the source is too old to give its topics "
+                "ids: it cannot be known whether they are the same. Delete or rename it first.",
+            )
+    elif topic.id != source.id:
+        raise ApiError(
+            ErrorCode.INCONSISTENT_TOPIC_ID,
+            f"Topic {topic.name} exists here with the id {topic.id}, at the source with "
+            f"{source.id}: it is another topic. Delete it here first if it is not needed.",
+        )
+    if source.partition_count is not None and source.partition_count < len(topic.partitions):
+        raise ApiError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"Topic {topic.name} has {len(topic.partitions)} partitions here and only "
+            f"{source.partition_count} at the source; give it as many there first.",
+        )
+
+
+def _topic_of(
+    image: ClusterImage, mirror_name: str, topic_name: str
+) -> tuple[TopicFact, DesiredState]:
+    find_mirror(image, mirror_name)
+    topic = find_topic(image, topic_name)
+    if topic.mirror is None or topic.mirror.mirror != mirror_name:
+        of = f"belongs to mirror {topic.mirror.mirror}" if topic.mirror else "belongs to no mirror"
+        raise ApiError(
+            ErrorCode.TOPIC_NOT_IN_CLUSTER_MIRROR, f"Topic {topic_name} {of}, not to {mirror_name}."
+        )
+    return topic, topic.mirror.desired_state
+
+
+def _desire(topic: TopicFact, mirror_name: str, state: DesiredState) -> TopicMirrorSet:
+    return TopicMirrorSet(topic.name, MirrorTopicFact(mirror_name, state))
+
+
+def _filters(mirror: MirrorFact) -> tuple[dict[str, None], dict[str, None]]:
+    """Give the include and exclude lists, in order and each entry once."""
+
+    def entries(key: str) -> dict[str, None]:
+        texts = (text.strip() for text in mirror.config.get(key, "").split(","))
+        return dict.fromkeys(text for text in texts if text)
+
+    return entries(TOPICS_INCLUDE), entries(TOPICS_EXCLUDE)
+
+
+def _with_filters(
+    mirror: MirrorFact, included: Mapping[str, None], excluded: Mapping[str, None]
+) -> MirrorSet:
+    config = dict(mirror.config)
+    for key, entries in ((TOPICS_INCLUDE, included), (TOPICS_EXCLUDE, excluded)):
+        if entries or key in config:
+            config[key] = ",".join(entries)
+    return MirrorSet(replace(mirror, config=config))
