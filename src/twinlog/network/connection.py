@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias, cast
 from twinlog.model.errors import WireError
 from twinlog.network.budget import FrameBudget
 from twinlog.network.frames import BIG_FRAME_BYTES, FrameReader, ReceiveBuffers
+from twinlog.network.keep_alive import keep_alive
 from twinlog.network.output import HIGH_WATER_BYTES, Output
 from twinlog.network.peer import Peer
 from twinlog.wire.codec import Parts
@@ -90,6 +91,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take a place among the connections, or be turned away."""
         self._transport = cast("asyncio.Transport", transport)
+        keep_alive(self._transport)
         address = transport.get_extra_info("peername") or ("unknown", 0)
         self.peer = Peer(str(address[0]), int(address[1]), self._shared.name)
         self._output = Output(self._transport, self._shared.loop, self._serve)
@@ -130,9 +132,10 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         """Finish what was asked, for a short while: acks=0 producers send and leave."""
-        if self._is_stopping or (self._current is None and not self._queue):
-            return False
         self._has_ended = True
+        if self._current is None and not self._queue:
+            self.finish()
+            return self._output.is_full
         self._shared.loop.call_later(self._shared.limits.grace_ms_max / 1000, self.abort)
         return True
 

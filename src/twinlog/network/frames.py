@@ -24,7 +24,18 @@ SIZE_STEP_BYTES: Final = 256 * 1024
 KEPT_BYTES_MAX: Final = 16 * 1024 * 1024
 
 _LENGTH: Final = struct.Struct(">i")
-_HTTP_VERBS: Final = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"PATC", b"CONN")
+_TLS_BEGINNINGS: Final = (b"\x16\x03", b"\x15\x03")  # a handshake, an alert
+_HTTP_BEGINNINGS: Final = (
+    b"GET ",
+    b"POST",
+    b"HEAD",
+    b"PUT ",
+    b"OPTI",
+    b"DELE",
+    b"PATC",
+    b"CONN",
+    b"HTTP",
+)
 
 
 def _references(buffers: list[bytearray], index: int) -> int:
@@ -173,10 +184,10 @@ class FrameReader:
         return view
 
     def _refuse(self, size: int, beginning: bytes) -> None:
-        if beginning[:2] == b"\x16\x03":
+        if beginning[:2] in _TLS_BEGINNINGS:
             raise WireError("these are TLS bytes, and this side speaks plaintext")
-        if beginning in _HTTP_VERBS:
-            raise WireError("this is an HTTP request, and this side speaks Kafka's protocol")
+        if beginning in _HTTP_BEGINNINGS:
+            raise WireError("this is HTTP, and this side speaks Kafka's protocol")
         if size < 0:
             raise WireError(f"frame of {size} bytes: a length cannot be negative")
         if size < FRAME_BYTES_MIN:

@@ -116,7 +116,7 @@ async def test_one_request_of_a_connection_is_answered_at_a_time() -> None:
         (struct.pack(">i", 3) + b"x" * 100, "shorter than any header"),
         (struct.pack(">i", 2000) + b"x" * 100, "frame of 2000 bytes is over socket.request.max"),
         (b"\x16\x03\x01\x00\xf1\x01\x00\x00\xed\x03\x03", "these are TLS bytes"),
-        (b"GET / HTTP/1.1\r\nHost: kafka\r\n\r\n", "this is an HTTP request"),
+        (b"GET / HTTP/1.1\r\nHost: kafka\r\n\r\n", "this is HTTP"),
         (b"\xde\xad\xbe\xef" * 50, "negative"),
     ],
 )
