@@ -1,0 +1,125 @@
+"""One log dir: its lock, its identity file, its checkpoints, and whether it was left cleanly."""
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from typing import Final
+from uuid import UUID
+
+from twinlog.model.errors import SettingsError
+from twinlog.model.ids import Offset, TopicPartition
+from twinlog.storage.checkpoints import (
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    read_checkpoint,
+    write_checkpoint,
+)
+from twinlog.storage.disk import Disk, OpenFile
+from twinlog.storage.folders import (
+    CLEAN_SHUTDOWN,
+    LOCK,
+    META_PROPERTIES,
+    Identity,
+    decode_identity,
+    encode_identity,
+)
+
+NO_BROKER_EPOCH: Final = -1
+
+
+class LogDir:
+    """A folder of partition folders, owned by one broker process at a time."""
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self.path = path
+        self._disk = disk
+        disk.make_folder(path)
+        self._lock = _locked(disk, f"{path}/{LOCK}")
+        content = disk.read_whole(f"{path}/{META_PROPERTIES}")
+        self.identity: Identity | None = None
+        if content is not None:
+            self.identity = decode_identity(content, f"{path}/{META_PROPERTIES}")
+        self.high_watermarks: dict[TopicPartition, Offset] = {}
+        self.log_starts: dict[TopicPartition, Offset] = {}
+        self.recovery_points: dict[TopicPartition, Offset] = {}
+        self.is_clean = False
+        self.last_broker_epoch = NO_BROKER_EPOCH
+        self.why_offline: str | None = None
+
+    def claim(self, cluster_id: str, node_id: int, directory_id: UUID) -> None:
+        """Make an empty dir ours; raise SettingsError if it is another cluster's or broker's."""
+        found = self.identity
+        if found is None:
+            self.identity = Identity(cluster_id, node_id, directory_id)
+            content = encode_identity(self.identity)
+            self._disk.replace(f"{self.path}/{META_PROPERTIES}", content, is_synced=True)
+        elif found.cluster_id != cluster_id:
+            raise SettingsError(
+                f"log.dirs: {self.path} belongs to cluster {found.cluster_id}, this broker to "
+                f"{cluster_id}; name an empty folder, or the one this cluster used before"
+            )
+        elif found.node_id != node_id:
+            raise SettingsError(
+                f"log.dirs: {self.path} belongs to node {found.node_id}, this is node {node_id}; "
+                "set node.id to that number, or name another folder"
+            )
+
+    def read_points(self) -> None:
+        """Read the checkpoints, and whether the last stop was clean; that mark is taken away."""
+        self.high_watermarks = read_checkpoint(self._disk, f"{self.path}/{HIGH_WATERMARKS}")
+        self.log_starts = read_checkpoint(self._disk, f"{self.path}/{LOG_STARTS}")
+        self.recovery_points = read_checkpoint(self._disk, f"{self.path}/{RECOVERY_POINTS}")
+        content = self._disk.read_whole(f"{self.path}/{CLEAN_SHUTDOWN}")
+        self.is_clean = content is not None
+        self.last_broker_epoch = _broker_epoch_in(content or b"")
+        self._disk.remove(f"{self.path}/{CLEAN_SHUTDOWN}")
+
+    def write_points(
+        self,
+        *,
+        log_starts: Mapping[TopicPartition, int],
+        recovery_points: Mapping[TopicPartition, int],
+    ) -> None:
+        """Replace the checkpoints of starts and recovery points."""
+        write_checkpoint(self._disk, f"{self.path}/{LOG_STARTS}", log_starts)
+        write_checkpoint(self._disk, f"{self.path}/{RECOVERY_POINTS}", recovery_points)
+
+    def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        """Replace the checkpoint of high watermarks."""
+        write_checkpoint(self._disk, f"{self.path}/{HIGH_WATERMARKS}", high_watermarks)
+
+    def mark_clean(self, broker_epoch: int) -> None:
+        """Leave the mark that lets the next start trust the files."""
+        content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+        self._disk.replace(f"{self.path}/{CLEAN_SHUTDOWN}", content.encode(), is_synced=True)
+
+    def unlock(self) -> None:
+        """Let another process have the dir."""
+        fcntl.lockf(self._lock.fileno(), fcntl.LOCK_UN)
+        fcntl.flock(self._lock.fileno(), fcntl.LOCK_UN)
+
+
+def _locked(disk: Disk, path: str) -> OpenFile:
+    """Take the lock of a log dir: Kafka's kind (of the process) and one of the open file.
+
+    The first alone would let two brokers of one process share a dir.
+    """
+    file = disk.open(path)
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise SettingsError(
+            f"log.dirs: {os.path.dirname(path)} is used by another broker process; "  # noqa: PTH120
+            "stop that one, or name another folder"
+        ) from error
+    return file
+
+
+def _broker_epoch_in(content: bytes) -> int:
+    try:
+        return int(json.loads(content)["brokerEpoch"])
+    except (ValueError, KeyError, TypeError):
+        return NO_BROKER_EPOCH
