@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from twinlog.broker.waiting import Waiting
+from twinlog.cluster.facts import DesiredState, MirrorTopicFact
 from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import LeaderEpoch, Offset, TopicId, TopicPartition
 from twinlog.replication.leader import LeaderReplica
@@ -15,8 +16,9 @@ from twinlog.wire.primitives import Buffer
 class Partition:
     """One partition led by this broker.
 
-    Invariant: ``log.start <= high_watermark <= log.end``. While ``mirror`` names a mirror the
-    partition is read-only to clients and only ``append_mirrored`` writes to it.
+    Invariant: ``log.start <= high_watermark <= log.end``. While ``mirror`` is set the partition is
+    read-only to clients, and only ``append_mirrored`` writes to it. It stays set until a stop has
+    come to its end, which is later than the topic's desired state says.
     """
 
     __slots__ = (
@@ -43,7 +45,7 @@ class Partition:
         self.log: Final = log
         self.replica = replica
         self.min_insync_replicas = 1
-        self.mirror: str | None = None
+        self.mirror: MirrorTopicFact | None = None
         self._waiting = waiting
 
     @property
@@ -109,14 +111,32 @@ class Partition:
     def append(self, batches: Buffer, *, now_ms: int) -> Appended:
         """Append a producer's batches. Raises ApiError, POLICY_VIOLATION for a mirror's topic."""
         if self.mirror is not None:
-            raise ApiError(
-                ErrorCode.POLICY_VIOLATION,
-                f"{self.of.topic} is a read-only mirror topic of mirror {self.mirror}; "
-                "it takes writes once the mirror is stopped for it "
-                f"(kafka-cluster-mirrors.sh --stop --mirror {self.mirror} "
-                f"--topics {self.of.topic})",
-            )
+            raise self._refusal(self.mirror)
         return self.append_own(batches, now_ms=now_ms)
+
+    def _refusal(self, mirror: MirrorTopicFact) -> ApiError:
+        if mirror.desired_state is DesiredState.STOPPED:
+            # A code that makes producers try again: the stop is under way.
+            return ApiError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"mirror {mirror.mirror} is being stopped for {self.of}",
+            )
+        return ApiError(
+            ErrorCode.POLICY_VIOLATION,
+            f"{self.of.topic} is a read-only mirror topic of mirror {mirror.mirror}; "
+            "it takes writes once the mirror is stopped for it "
+            f"(kafka-cluster-mirrors.sh --stop --mirror {mirror.mirror} --topics {self.of.topic})",
+        )
+
+    def follow_mirror(self, fact: MirrorTopicFact | None) -> None:
+        """Take in what the topic's facts say of its mirror; a finished stop stays finished."""
+        is_stopping = fact is not None and fact.desired_state is DesiredState.STOPPED
+        if self.mirror is not None or not is_stopping:
+            self.mirror = fact
+
+    def release_from_mirror(self) -> None:
+        """Open the partition to writers: its stop has come to its end."""
+        self.mirror = None
 
     def append_own(self, batches: Buffer, *, now_ms: int, is_internal: bool = False) -> Appended:
         """Append batches of this broker's own making: coordinators' records, markers at a stop."""
@@ -131,7 +151,7 @@ class Partition:
 
         The leader epoch must have been raised above the batches' epochs before.
         """
-        appended = self.log.append_as_follower(batches, max_leader_epoch=self.leader_epoch)
+        appended = self.log.append_as_follower(batches, leader_epoch_max=self.leader_epoch)
         self._advance()
         return appended
 
@@ -149,6 +169,13 @@ class Partition:
         """Move the log start up to ``start``; records below it are gone."""
         self.log.raise_start_to(start)
         self._advance()
+
+    def delete_old(self, wall_ms: int) -> int:
+        """Drop segments that retention gives up; give their number."""
+        count = self.log.delete_old(wall_ms, up_to=self.high_watermark)
+        if count:
+            self._advance()
+        return count
 
     def _advance(self) -> None:
         self.replica.log_changed(self.log.start, self.log.end)

@@ -209,7 +209,7 @@ def _aborted(
 ) -> tuple[AbortedTransaction, ...]:
     return tuple(
         AbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset)
-        for txn in partition.log.aborted_between(Offset(asked.fetch_offset), found.next_offset)
+        for txn in partition.log.aborted_between(Offset(asked.fetch_offset), found.bound)
     )
 
 

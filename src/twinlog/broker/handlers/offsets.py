@@ -11,6 +11,7 @@ from twinlog.broker.partitions import Partition
 from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset, TopicName, TopicPartition
 from twinlog.replication.visible import Reader
+from twinlog.storage.lookup import RecordPlace
 from twinlog.wire.messages.offsets import (
     EpochEndOffset,
     EpochEndTopic,
@@ -82,7 +83,7 @@ def _find(partition: Partition, timestamp: int, reader: Reader) -> Found:
         LATEST: lambda: (-1, visible_end),
         EARLIEST: lambda: (-1, partition.log.start),
         EARLIEST_LOCAL: lambda: (-1, partition.log.start),
-        MAX_TIMESTAMP: lambda: partition.log.offset_of_max_timestamp() or NOT_FOUND,
+        MAX_TIMESTAMP: lambda: _visible(partition.log.offset_of_max_timestamp(), visible_end),
         LATEST_TIERED: lambda: NOT_FOUND,
         EARLIEST_PENDING_UPLOAD: lambda: NOT_FOUND,
     }
@@ -90,9 +91,14 @@ def _find(partition: Partition, timestamp: int, reader: Reader) -> Found:
         return special[timestamp]()
     if timestamp < 0:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"timestamp {timestamp} means nothing")
-    found = partition.log.offset_for_time(timestamp)
-    # What is not yet committed is not there for whoever asks (nor above the last stable offset).
-    return found if found is not None and found[1] < visible_end else NOT_FOUND
+    return _visible(partition.log.offset_for_time(timestamp), visible_end)
+
+
+def _visible(found: RecordPlace | None, visible_end: Offset) -> Found:
+    """Pass on a record that the reader may see; what is not committed yet is not there for it."""
+    if found is None or found.offset >= visible_end:
+        return NOT_FOUND
+    return found.timestamp, Offset(found.offset)
 
 
 def handle_offset_for_leader_epoch(

@@ -1,0 +1,127 @@
+"""Opens, leads and closes the partitions of this broker as the cluster image says."""
+
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from twinlog.broker.clock import Clock
+from twinlog.broker.log_settings import log_settings, min_insync_replicas
+from twinlog.broker.partitions import Partition, Partitions
+from twinlog.broker.waiting import Waiting
+from twinlog.cluster.changes import Change, TopicDeleted, TopicSet
+from twinlog.cluster.facts import PartitionFact, TopicFact
+from twinlog.cluster.image import ClusterImage
+from twinlog.config.declare import Settings
+from twinlog.model.errors import ApiError, DiskError
+from twinlog.model.ids import BrokerId, Offset, TopicName, TopicPartition
+from twinlog.replication.leader import LeaderReplica
+from twinlog.storage.log import PartitionLog
+from twinlog.storage.logs import Logs
+
+log = logging.getLogger(__name__)
+
+
+class PartitionKeeper:
+    """Keeps ``partitions`` and the logs on disk in step with the image."""
+
+    def __init__(
+        self,
+        broker_id: BrokerId,
+        settings: Settings,
+        logs: Logs,
+        partitions: Partitions,
+        waiting: Waiting,
+        clock: Clock,
+    ) -> None:
+        self._broker_id: Final = broker_id
+        self._settings: Final = settings
+        self._logs: Final = logs
+        self._partitions: Final = partitions
+        self._waiting: Final = waiting
+        self._clock: Final = clock
+
+    def begin(self, image: ClusterImage) -> None:
+        """Open everything that the image gives this broker."""
+        for topic in image.topics.values():
+            self._keep(topic)
+
+    def follow(self, before: ClusterImage, after: ClusterImage, changes: Iterable[Change]) -> None:
+        """Carry out what the changes mean for the partitions of this broker."""
+        names: dict[TopicName, None] = {}
+        for change in changes:
+            match change:
+                case TopicSet(topic):
+                    names[topic.name] = None
+                case TopicDeleted(name):
+                    names[name] = None
+                case _:
+                    pass
+        self._follow_topics(names, before, after)
+
+    def catch_up(self, before: ClusterImage, after: ClusterImage) -> None:
+        """Carry out whatever differs between two images."""
+        self._follow_topics({**before.topics, **after.topics}, before, after)
+
+    def _follow_topics(
+        self, names: Iterable[TopicName], before: ClusterImage, after: ClusterImage
+    ) -> None:
+        for name in names:
+            old, new = before.topics.get(name), after.topics.get(name)
+            if old is not None and (new is None or new.id != old.id):
+                self._drop(old)
+            if new is not None:
+                self._keep(new)
+
+    def _drop(self, topic: TopicFact) -> None:
+        for index in range(len(topic.partitions)):
+            of = TopicPartition(topic.name, index)
+            if self._partitions.remove(of) is not None:
+                self._logs.delete(of, self._clock.uuid())
+                self._waiting.notify(of)
+                log.info("partition deleted", extra={"partition": str(of)})
+
+    def _keep(self, topic: TopicFact) -> None:
+        settings = log_settings(topic.config, self._settings)
+        min_isr = min_insync_replicas(topic.config, self._settings)
+        for index, fact in enumerate(topic.partitions):
+            if self._broker_id != fact.leader:
+                continue
+            of = TopicPartition(topic.name, index)
+            partition = self._partitions.find(of)
+            if partition is None:
+                partition = self._open(of, topic, fact)
+            elif partition.leader_epoch < fact.leader_epoch:
+                partition.lead(self._replica(partition.log, fact, partition.high_watermark))
+            if partition is None:
+                continue
+            partition.log.settings = settings
+            partition.min_insync_replicas = min_isr
+            partition.follow_mirror(topic.mirror)
+
+    def _open(self, of: TopicPartition, topic: TopicFact, fact: PartitionFact) -> Partition | None:
+        settings = log_settings(topic.config, self._settings)
+        try:
+            opened = self._logs.get(of) or self._logs.create(of, topic.id, settings)
+        except (DiskError, ApiError) as error:
+            # The other partitions go on; this one is not led here until the disk is mended.
+            log.error("partition cannot be opened", extra={"partition": str(of), "why": str(error)})
+            return None
+        replica = self._replica(opened, fact, self._logs.high_watermark_of(of))
+        partition = Partition(of, topic.id, opened, replica, self._waiting)
+        partition.mirror = topic.mirror
+        self._partitions.add(partition)
+        return partition
+
+    def _replica(
+        self, opened: PartitionLog, fact: PartitionFact, high_watermark: Offset
+    ) -> LeaderReplica:
+        return LeaderReplica(
+            self._broker_id,
+            leader_epoch=fact.leader_epoch,
+            replicas=fact.replicas,
+            isr=fact.isr,
+            log_start=opened.start,
+            log_end=opened.end,
+            high_watermark=high_watermark,
+            now_ms=self._clock.now_ms(),
+        )
