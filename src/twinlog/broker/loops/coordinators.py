@@ -1,0 +1,182 @@
+"""Drives every shard of one internal topic: load, run commands, fire deadlines, hand over.
+
+One ``CoordinatorLoop`` for consumer groups, one for mirrors: the shard is all that differs.
+
+Differs from Kafka: a shard is changed as soon as its records are appended, not when they are
+committed; what it says is held back until then. When an append fails the shard is loaded again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from twinlog.broker.led_shards import FAILURES, AnyShard, Given, LedShard, StateLog
+from twinlog.broker.steady_time import SteadyTime, TwoClocks
+from twinlog.broker.waiting import Waiting
+from twinlog.coordination.homes import home_of
+from twinlog.coordination.outcome import Outcome
+from twinlog.model.errors import ApiError, ErrorCode
+from twinlog.model.ids import TopicName, TopicPartition
+
+Reply = TypeVar("Reply")
+
+LOOK_AT_CLOCK_MS: Final = 10_000
+"""How long the loop sleeps at most: then it looks whether the clock was set."""
+
+log: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[AnyShard]):
+    """What a loop coordinates: the topic, how many partitions it has now, and a fresh shard."""
+
+    topic: TopicName
+    partition_count: Callable[[], int | None]
+    """None while the topic does not exist."""
+    make_shard: Callable[[], AnyShard]
+
+
+class CoordinatorLoop(Generic[AnyShard]):
+    """Commands come in through ``run``; ``drive`` is the task that loads and keeps the time."""
+
+    def __init__(self, kind: Kind[AnyShard], waiting: Waiting, clock: TwoClocks) -> None:
+        self._kind: Final = kind
+        self._waiting: Final = waiting
+        self._time: Final = SteadyTime(clock)
+        self._led: Final[dict[int, LedShard[AnyShard]]] = {}
+        self._wake: Final = asyncio.Event()
+        self._sleeps_until_ms = 0
+
+    # What happens to partitions.
+
+    def lead(self, partition_log: StateLog) -> None:
+        """This broker leads the partition: load it. Nothing happens when it has done so before."""
+        partition = partition_log.of.partition
+        if partition not in self._led:
+            self._led[partition] = LedShard(partition_log, self._kind.make_shard)
+            self._wake.set()
+
+    def resign(self, of: TopicPartition) -> None:
+        """This broker no longer leads the partition, or is stopping: send away who waits."""
+        led = self._led.pop(of.partition, None)
+        if led is not None:
+            led.close()
+            self._waiting.notify(of)
+
+    @property
+    def progress(self) -> Mapping[int, bool]:
+        """The partitions led here, and whether each is loaded."""
+        return {partition: not led.is_loading for partition, led in self._led.items()}
+
+    # Commands.
+
+    async def run(
+        self, key: str, command: Callable[[AnyShard, int], Outcome[Reply]], *, timeout_s: float
+    ) -> Reply:
+        """Run ``command(shard, now_ms)`` on the shard that ``key`` lives in; reply once committed.
+
+        ``timeout_s`` bounds the wait for the commit. A parked command waits as long as its shard
+        lets it. Raises what the command raises, and ApiError: COORDINATOR_NOT_AVAILABLE while the
+        topic does not exist or a commit takes too long, COORDINATOR_LOAD_IN_PROGRESS,
+        NOT_COORDINATOR.
+        """
+        return await self._finish(*self._begin(self._home(key), command), timeout_s)
+
+    async def run_everywhere(
+        self, command: Callable[[AnyShard, int], Outcome[Reply]], *, timeout_s: float
+    ) -> list[Reply]:
+        """Run ``command`` on every shard of this broker; raises while one of them loads."""
+        begun = [self._begin(led, command) for led in self._led.values()]
+        return [await self._finish(led, given, timeout_s) for led, given in begun]
+
+    def _home(self, key: str) -> LedShard[AnyShard]:
+        partition_count = self._kind.partition_count()
+        if partition_count is None:
+            why = f"{self._kind.topic} does not exist yet"
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, why)
+        partition = home_of(key, partition_count)
+        led = self._led.get(partition)
+        if led is None:
+            why = f"{key} lives in {self._kind.topic}-{partition}, which this broker does not lead"
+            raise ApiError(ErrorCode.NOT_COORDINATOR, why)
+        return led
+
+    def _begin(
+        self, led: LedShard[AnyShard], command: Callable[[AnyShard, int], Outcome[Reply]]
+    ) -> tuple[LedShard[AnyShard], Given[Reply] | asyncio.Future[Given[Reply]]]:
+        given = led.begin(command, self._time.now_ms())
+        next_ms = led.next_ms
+        if next_ms is not None and next_ms < self._sleeps_until_ms:
+            self._wake.set()
+        return led, given
+
+    async def _finish(
+        self,
+        led: LedShard[AnyShard],
+        given: Given[Reply] | asyncio.Future[Given[Reply]],
+        timeout_s: float,
+    ) -> Reply:
+        """Wait until a reply is there, and all it rests on is committed."""
+        if isinstance(given, asyncio.Future):
+            given = await given
+        end, of = given.end, led.log.of
+        await self._waiting.until(
+            lambda: led.is_closed or led.log.high_watermark >= end, [of], timeout_s=timeout_s
+        )
+        if led.is_closed:
+            raise ApiError(ErrorCode.NOT_COORDINATOR, f"{of} is no longer led by this broker")
+        if led.log.high_watermark < end:
+            why = f"{of} is committed up to {led.log.high_watermark}, not {end}, in {timeout_s} s"
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, why)
+        return given.reply
+
+    # The task.
+
+    async def drive(self) -> None:
+        """Load what is to be loaded and fire what is due, for ever."""
+        while True:
+            self._wake.clear()
+            wait_ms = self.step()
+            if wait_ms == 0:
+                await asyncio.sleep(0)  # others have their turn between two chunks of a load
+                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_ms / 1000):
+                    await self._wake.wait()
+
+    def step(self) -> int:
+        """Do what is due, of each load one chunk; give for how many ms nothing more is."""
+        self._follow_clock()
+        now_ms = self._time.now_ms()
+        for led in tuple(self._led.values()):
+            next_ms = led.next_ms
+            if next_ms is not None and next_ms <= now_ms:
+                self._advance(led, now_ms)
+        self._sleeps_until_ms = min(
+            (led.next_ms for led in self._led.values() if led.next_ms is not None),
+            default=now_ms + LOOK_AT_CLOCK_MS,
+        )
+        self._sleeps_until_ms = min(self._sleeps_until_ms, now_ms + LOOK_AT_CLOCK_MS)
+        return max(self._sleeps_until_ms - self._time.now_ms(), 0)
+
+    def _advance(self, led: LedShard[AnyShard], now_ms: int) -> None:
+        partition = str(led.log.of)
+        try:
+            if not led.is_loading:
+                led.fire_due(now_ms)
+            elif led.load_some(now_ms):
+                fields = {"partition": partition, "log_end": led.log.end}
+                log.info("coordinator partition loaded", extra=fields)
+        except FAILURES:
+            log.exception("coordinator partition failed", extra={"partition": partition})
+            led.start_over(now_ms)
+
+    def _follow_clock(self) -> None:
+        jump_ms = self._time.jump_ms()
+        if jump_ms:
+            log.warning("the clock was set", extra={"by_ms": jump_ms})
+            for led in self._led.values():
+                led.shift_timers(jump_ms)

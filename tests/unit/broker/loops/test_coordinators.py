@@ -1,0 +1,255 @@
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from support.memory_state import DictShard, ManualClock, MemoryStateLog
+from twinlog.broker.loops.coordinators import CoordinatorLoop, Kind
+from twinlog.broker.waiting import Waiting
+from twinlog.coordination.homes import home_of
+from twinlog.model.errors import ApiError, DiskError, ErrorCode
+from twinlog.model.ids import TopicName, TopicPartition
+from twinlog.wire.records.build import build_batch, records_of_pairs
+
+TOPIC = TopicName("__state")
+COUNT = 4
+
+
+class World:
+    """A loop over four partitions, each with a log in memory."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.waiting = Waiting()
+        self.count: int | None = COUNT
+        kind = Kind(TOPIC, lambda: self.count, DictShard)
+        self.loop = CoordinatorLoop(kind, self.waiting, self.clock)
+        self.logs = [MemoryStateLog(TopicPartition(TOPIC, n)) for n in range(COUNT)]
+
+    def home(self, key: str) -> MemoryStateLog:
+        return self.logs[home_of(key, COUNT)]
+
+    def load(self) -> None:
+        for log in self.logs:
+            self.loop.lead(log)
+        while not all(self.loop.progress.values()):
+            self.loop.step()
+
+    async def put(self, key: str, value: bytes, timeout_s: float = 5) -> str:
+        return await self.loop.run(
+            key, lambda shard, _: shard.put(key.encode(), value), timeout_s=timeout_s
+        )
+
+    async def get(self, key: str) -> bytes | None:
+        return await self.loop.run(key, lambda shard, _: shard.get(key.encode()), timeout_s=5)
+
+    async def wait(self, key: str) -> bytes | None:
+        return await self.loop.run(key, lambda shard, _: shard.wait(), timeout_s=5)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@asynccontextmanager
+async def driven(world: World) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as tasks:
+        driver = tasks.create_task(world.loop.drive())
+        yield
+        driver.cancel()
+
+
+async def code_of(waiting: asyncio.Task[object]) -> ErrorCode:
+    with pytest.raises(ApiError) as caught:
+        await waiting
+    return caught.value.code
+
+
+async def refused(world: World, key: str) -> ErrorCode:
+    with pytest.raises(ApiError) as caught:
+        await world.get(key)
+    return caught.value.code
+
+
+async def test_what_is_put_is_got(world: World) -> None:
+    world.load()
+    assert await world.put("k", b"v") == "put"
+    assert await world.get("k") == b"v"
+
+
+async def test_each_key_lives_in_its_own_partition(world: World) -> None:
+    world.load()
+    for n in range(20):
+        await world.put(f"key {n}", b"v")
+    assert sum(log.end for log in world.logs) == 20
+    assert world.home("key 3").end > 0
+
+
+async def test_before_the_topic_exists_there_is_no_coordinator(world: World) -> None:
+    world.count = None
+    assert await refused(world, "k") is ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+async def test_a_key_of_a_partition_led_elsewhere_has_its_coordinator_elsewhere(
+    world: World,
+) -> None:
+    assert await refused(world, "k") is ErrorCode.NOT_COORDINATOR
+
+
+async def test_while_a_partition_loads_nothing_is_said_of_its_keys(world: World) -> None:
+    for log in world.logs:
+        world.loop.lead(log)
+    assert await refused(world, "k") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+async def test_the_task_loads_what_it_is_given(world: World) -> None:
+    async with driven(world):
+        for log in world.logs:
+            world.loop.lead(log)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert await world.get("k") is None
+
+
+async def test_to_lead_a_partition_again_keeps_its_shard(world: World) -> None:
+    world.load()
+    world.loop.lead(world.logs[0])
+    assert world.loop.progress[0]
+
+
+async def test_a_reply_waits_for_the_commit(world: World) -> None:
+    world.load()
+    log = world.home("k")
+    log.lags = True
+    async with asyncio.TaskGroup() as tasks:
+        writing = tasks.create_task(world.put("k", b"v"))
+        reading = tasks.create_task(world.get("k"))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert not writing.done()
+        assert not reading.done(), "a read rests on what it saw, too"
+        log.high_watermark = log.end
+        world.waiting.notify(log.of)
+    assert reading.result() == b"v"
+
+
+async def test_a_commit_that_takes_too_long_is_given_up(world: World) -> None:
+    world.load()
+    world.home("k").lags = True
+    with pytest.raises(ApiError) as caught:
+        await world.put("k", b"v", timeout_s=0.001)
+    assert caught.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+async def test_a_parked_command_is_answered_later(world: World) -> None:
+    world.load()
+    async with asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(world.wait("k"))
+        await asyncio.sleep(0)
+        await world.put("k", b"v")
+    assert waiting.result() == b"v"
+
+
+async def test_who_waits_is_sent_away_when_leadership_is_lost(world: World) -> None:
+    world.load()
+    log = world.home("k")
+    parked = asyncio.get_running_loop().create_task(world.wait("k"))
+    await asyncio.sleep(0)
+    log.lags = True
+    uncommitted = asyncio.get_running_loop().create_task(world.put("k", b"v"))
+    await asyncio.sleep(0)
+    world.loop.resign(log.of)
+    assert await code_of(uncommitted) is ErrorCode.NOT_COORDINATOR
+    assert await code_of(parked) is ErrorCode.NOT_COORDINATOR
+    assert await refused(world, "k") is ErrorCode.NOT_COORDINATOR
+    world.loop.resign(log.of)
+
+
+async def test_a_command_can_be_run_on_every_shard(world: World) -> None:
+    world.load()
+    replies = await world.loop.run_everywhere(lambda shard, _: shard.put(b"k", b"v"), timeout_s=5)
+    assert replies == ["put"] * COUNT
+
+
+async def test_a_command_for_every_shard_is_refused_while_one_loads(world: World) -> None:
+    world.loop.lead(world.logs[0])
+    with pytest.raises(ApiError):
+        await world.loop.run_everywhere(lambda shard, _: shard.get(b"k"), timeout_s=5)
+
+
+async def set_timer(world: World, name: str, at_ms: int) -> None:
+    def command(shard: DictShard, now_ms: int) -> object:
+        shard.timers.set(name, at_ms)
+        return shard.get(b"")
+
+    await world.loop.run("k", command, timeout_s=5)  # type: ignore[arg-type]
+
+
+async def test_deadlines_fire_when_they_pass(world: World) -> None:
+    world.load()
+    await set_timer(world, "t", 1_000_500)
+    assert world.loop.step() == 500
+    world.clock.advance(500)
+    world.loop.step()
+    assert world.home("k").end == 1
+
+
+async def test_the_task_wakes_up_for_a_deadline_that_is_nearer_than_its_sleep(
+    world: World,
+) -> None:
+    world.load()
+    async with driven(world):
+        await asyncio.sleep(0)
+        world.clock.advance(1)
+        await set_timer(world, "t", 1_000_001)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert world.home("k").end == 1
+
+
+async def test_no_deadline_passes_because_the_clock_was_set(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.load()
+    await set_timer(world, "t", 1_000_500)
+    world.clock.wall += 3_600_000
+    assert world.loop.step() == 500
+    assert world.home("k").end == 0
+    assert "the clock was set" in caplog.text
+
+
+async def test_a_partition_that_cannot_be_loaded_is_tried_again_and_harms_no_other(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    def step() -> None:
+        for _ in range(5):
+            world.loop.step()
+
+    foreign = world.logs[0]
+    poison = build_batch(records_of_pairs([(b"poison", b"")], timestamp_ms=0))
+    foreign.append(poison, now_ms=0)
+    for log in world.logs:
+        world.loop.lead(log)
+    step()
+    assert world.loop.progress == {0: False, 1: True, 2: True, 3: True}
+    assert "coordinator partition failed" in caplog.text
+    foreign.batches.clear()
+    foreign.end = foreign.start
+    world.clock.advance(60_000)
+    step()
+    assert world.loop.progress[0]
+
+
+async def test_a_deadline_that_cannot_write_its_records_loads_the_shard_again(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.load()
+    await set_timer(world, "t", 1_000_500)
+    log = world.home("k")
+    log.fails_with = DiskError("broken")
+    world.clock.advance(500)
+    world.loop.step()
+    assert not world.loop.progress[log.of.partition]
+    assert "broken" in caplog.text
