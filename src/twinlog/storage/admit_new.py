@@ -1,10 +1,12 @@
 """Checks a batch that a client or a coordinator wants to add, by Kafka's rules and error codes."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from twinlog.model.errors import ApiError, CorruptBatchError, ErrorCode
 from twinlog.model.ids import Offset, ProducerId
+from twinlog.storage.admit import Admitted
 from twinlog.storage.markers import Marker, marker_of
+from twinlog.storage.producers import BatchSpan, Producers
 from twinlog.storage.settings import LogSettings
 from twinlog.wire.primitives import Buffer
 from twinlog.wire.records.batch import (
@@ -13,6 +15,8 @@ from twinlog.wire.records.batch import (
     BatchHeader,
     check_crc,
     read_header,
+    stamp,
+    stamp_log_append_time,
 )
 from twinlog.wire.records.build import build_batch
 from twinlog.wire.records.compression import Compression, compression_of
@@ -21,14 +25,55 @@ from twinlog.wire.records.records import records_of
 _MAGIC_POSITION = 16
 
 
+@dataclass(slots=True)
+class NewBatches:
+    """Batches without a place in the log yet, good as far as they themselves can tell."""
+
+    content: bytearray | memoryview
+    """The batches, in a buffer that may be stamped."""
+    found: list[tuple[int, BatchHeader]]
+    """Position and header of each."""
+    markers: dict[int, Marker | None]
+    """What the control batches among them say, by position."""
+    is_internal: bool
+
+    def check_producers(self, producers: Producers) -> BatchSpan | None:
+        """Raise ApiError unless the batches may follow what their producers wrote before.
+
+        Gives the batch in the log that the first of these repeats, if it is a repeat.
+        """
+        for position, header in self.found:
+            if header.producer_id < 0:
+                continue
+            repeat = None if self.is_internal else producers.repeat_of(header)
+            if repeat is not None:
+                return repeat
+            marker = self.markers.get(position)
+            producers.check(header, marker, is_sequenced=not self.is_internal)
+        return None
+
+    def stamped(self, end: int, *, leader_epoch: int, log_append_time_ms: int) -> Admitted:
+        """Give the batches their offsets from ``end`` on, our epoch, and our time unless -1."""
+        admitted = Admitted(memoryview(self.content))
+        admitted.epoch_starts.append((leader_epoch, end))
+        for position, header in self.found:
+            stamp(self.content, position, base_offset=end, leader_epoch=leader_epoch)
+            if header.is_control:
+                admitted.markers[end] = self.markers[position]
+            elif log_append_time_ms != NO_TIMESTAMP:
+                stamp_log_append_time(self.content, position, timestamp_ms=log_append_time_ms)
+            admitted.batches.append((position, read_header(self.content, position)))
+            end += header.last_offset_delta + 1
+        return admitted
+
+
 def admit_new(
     batches: Buffer, settings: LogSettings, *, now_ms: int, is_internal: bool
-) -> tuple[bytearray | memoryview, list[tuple[int, BatchHeader]], dict[int, Marker | None]]:
+) -> NewBatches:
     """Check everything that does not depend on what the log holds already.
 
-    Gives the batches in a buffer that may be stamped, position and header of each, and what the
-    control batches among them say, by position. ``is_internal`` is for coordinators: they write
-    control batches, and batches without sequences. Raises ApiError.
+    ``is_internal`` is for coordinators: they write control batches, several batches at once, and
+    batches without sequences. Raises ApiError.
     """
     view = memoryview(batches)
     found: list[tuple[int, BatchHeader]] = []
@@ -60,7 +105,8 @@ def admit_new(
             ErrorCode.RECORD_LIST_TOO_LARGE,
             f"{len(view)} bytes of batches; segment.bytes is {settings.segment_bytes}",
         )
-    return _compressed_as_asked(view, found, markers, settings)
+    content, found, markers = _compressed_as_asked(view, found, markers, settings)
+    return NewBatches(content, found, markers, is_internal)
 
 
 def _whole_batch(view: memoryview, position: int) -> BatchHeader:

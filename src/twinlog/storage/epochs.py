@@ -42,11 +42,20 @@ class EpochFile:
 
     __slots__ = ("_disk", "_is_changed", "_path", "history")
 
-    def __init__(self, disk: Disk, folder: str, history: EpochHistory) -> None:
+    def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
         self._path = f"{folder}/{FILE_NAME}"
-        self.history = history
+        self.history = EpochHistory()
         self._is_changed = False
+
+    def read(self) -> bool:
+        """Read the file; False when it is missing or torn, so that the epochs must be found."""
+        content = self._disk.read_whole(self._path)
+        history = decode_epochs(content) if content is not None else None
+        if history is None:
+            return False
+        self.history = history
+        return True
 
     def begin(self, starts: list[tuple[int, int]]) -> None:
         """Note that epochs began: (epoch, offset) of the batches about to be written."""

@@ -4,34 +4,26 @@ Nothing here is safe against other threads, and nothing waits, except where a me
 may be run elsewhere.
 """
 
-from bisect import bisect_right
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from twinlog.model.epochs import EpochHistory
-from twinlog.model.errors import ApiError, DiskError, ErrorCode
+from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import Offset, TopicPartition
 from twinlog.model.regions import FileRegion
 from twinlog.storage.admit import NO_EPOCH_BOUND, Admitted, admit_copies
 from twinlog.storage.admit_new import admit_new
 from twinlog.storage.disk import OpenFile
+from twinlog.storage.home import LogHome
 from twinlog.storage.lookup import RecordPlace, find_by_time, find_latest_time
-from twinlog.storage.open_files import OpenFiles
-from twinlog.storage.recovery import LogFiles, load_log, replay_producers
+from twinlog.storage.parts import LogParts
+from twinlog.storage.recovery import load_log
 from twinlog.storage.retention import SegmentFact, count_deletable
-from twinlog.storage.segment import SIZE_BYTES_MAX, Segment
+from twinlog.storage.segment import Segment
 from twinlog.storage.settings import LogSettings
-from twinlog.storage.trash import Trash
 from twinlog.storage.txn_index import AbortedTxn
 from twinlog.wire.primitives import Buffer
 from twinlog.wire.records.batch import (
     NO_TIMESTAMP,
-    BatchHeader,
-    read_header,
-    stamp,
-    stamp_log_append_time,
 )
 
 
@@ -65,31 +57,16 @@ class Flush(NamedTuple):
     end: Offset
 
 
-def _do_nothing() -> None:
-    """Stand in where nobody keeps checkpoints."""
-
-
-@dataclass(slots=True)
-class LogHome:
-    """What all logs of a log dir share."""
-
-    files: OpenFiles
-    trash: Trash
-    save_points: Callable[[], None] = _do_nothing
-    """Writes start and recovery point of every log to the checkpoints, before a log is cut."""
-
-
 class PartitionLog:
     """The log of one partition of one broker.
 
-    Invariants: segments rise by base and none is missing between two; only the last is written to;
-    ``start <= end``; the start may lie inside a batch, the end never does.
+    Invariant: ``start <= end``; the start may lie inside a batch, the end never does.
     """
 
     __slots__ = ("_home", "_parts", "of", "recovery_point", "settings", "start")
 
     def __init__(
-        self, of: TopicPartition, settings: LogSettings, home: LogHome, parts: LogFiles
+        self, of: TopicPartition, settings: LogSettings, home: LogHome, parts: LogParts
     ) -> None:
         self.of = of
         self.settings = settings
@@ -113,8 +90,7 @@ class PartitionLog:
     ) -> Self:
         """Open the log in ``folder``, which exists; recover it unless it was stopped cleanly."""
         parts = load_log(
-            home.files,
-            folder,
+            LogParts(home, folder),
             settings,
             log_start=log_start,
             recovery_point=recovery_point,
@@ -181,39 +157,23 @@ class PartitionLog:
 
         A writable buffer is stamped in place. Raises ApiError, or DiskError with the log as it was.
         """
-        content, found, markers = admit_new(
-            batches, self.settings, now_ms=now_ms, is_internal=is_internal
+        new = admit_new(batches, self.settings, now_ms=now_ms, is_internal=is_internal)
+        repeat = new.check_producers(self._parts.producers)
+        if repeat is not None:
+            return Appended(
+                Offset(repeat.first_offset),
+                Offset(repeat.last_offset),
+                self.start,
+                repeat.timestamp if self.settings.is_log_append_time else NO_TIMESTAMP,
+                duplicate=True,
+                taken_bytes=len(new.content),
+            )
+        first = self.end
+        time_ms = now_ms if self.settings.is_log_append_time else NO_TIMESTAMP
+        self._write(new.stamped(first, leader_epoch=leader_epoch, log_append_time_ms=time_ms))
+        return Appended(
+            first, Offset(self.end - 1), self.start, time_ms, taken_bytes=len(new.content)
         )
-        producers = self._parts.producers
-        for position, header in found:
-            if header.producer_id < 0:
-                continue
-            repeat = producers.repeat_of(header) if not is_internal else None
-            if repeat is not None:
-                return Appended(
-                    Offset(repeat.first_offset),
-                    Offset(repeat.last_offset),
-                    self.start,
-                    repeat.timestamp if self.settings.is_log_append_time else NO_TIMESTAMP,
-                    duplicate=True,
-                    taken_bytes=len(content),
-                )
-            producers.check(header, markers.get(position), is_sequenced=not is_internal)
-        admitted = Admitted(memoryview(content))
-        first = due = self.end
-        admitted.epoch_starts.append((leader_epoch, first))
-        is_timed = self.settings.is_log_append_time
-        for position, header in found:
-            stamp(content, position, base_offset=due, leader_epoch=leader_epoch)
-            if is_timed and not header.is_control:
-                stamp_log_append_time(content, position, timestamp_ms=now_ms)
-            if header.is_control:
-                admitted.markers[due] = markers[position]
-            admitted.batches.append((position, read_header(content, position)))
-            due = Offset(due + header.last_offset_delta + 1)
-        self._write(admitted)
-        appended_ms = now_ms if is_timed else NO_TIMESTAMP
-        return Appended(first, Offset(due - 1), self.start, appended_ms, taken_bytes=len(content))
 
     def append_as_follower(
         self, batches: Buffer, *, leader_epoch_max: int = NO_EPOCH_BOUND
@@ -231,87 +191,14 @@ class PartitionLog:
             return Appended(end, Offset(end - 1), self.start)
         first = Offset(admitted.batches[0][1].base_offset)
         if first < end:
-            self._begin_at(first)
+            self._parts.begin_at(first)
         self._write(admitted)
         return Appended(first, Offset(self.end - 1), self.start, taken_bytes=len(admitted.content))
 
     def _write(self, admitted: Admitted) -> None:
-        """Write checked batches, in a new segment where the last one has no room for them."""
-        parts, at, batches = self._parts, 0, admitted.batches
-        parts.epochs.begin(admitted.epoch_starts)
-        old_end = parts.end
-        try:
-            while at < len(batches):
-                segment = self._segment_for(batches[at][1])
-                stop = self._stop_in(segment, admitted, at)
-                self._write_group(segment, admitted, at, stop)
-                at = stop
-        except DiskError:
-            with suppress(DiskError):  # the first failure is the one to tell
-                self._undo_write(old_end)
-            raise
-        if parts.end - self.recovery_point >= self.settings.flush_messages:
+        self._parts.write(admitted, self.settings)
+        if self.end - self.recovery_point >= self.settings.flush_messages:
             self.flush()
-
-    def _undo_write(self, end: int) -> None:
-        if self._parts.end > end:
-            self._cut(end)
-        self._parts.epochs.cut_at(end)
-
-    def _write_group(self, segment: Segment, admitted: Admitted, at: int, stop: int) -> None:
-        """Write the batches from index ``at`` to ``stop``, and follow them with all else."""
-        parts, batches = self._parts, admitted.batches
-        first, last = batches[at][0], batches[stop - 1]
-        content = admitted.content[first : last[0] + last[1].length]
-        group = batches
-        if (at, stop) != (0, len(batches)):
-            group = [(position - first, header) for position, header in batches[at:stop]]
-        segment.append(content, group, self.settings.index_interval_bytes)
-        parts.end = last[1].next_offset
-        producers, markers = parts.producers, admitted.markers
-        for _, header in group:
-            if header.producer_id >= 0 or header.is_control:
-                marker = markers.get(header.base_offset)
-                aborted = producers.apply(header, marker)
-                if aborted is not None:
-                    segment.add_aborted(aborted)
-        producers.end = parts.end
-
-    def _segment_for(self, header: BatchHeader) -> Segment:
-        """Give the segment that the batch belongs into; roll when the last one has no room."""
-        last = self._parts.segments[-1]
-        if last.size and (
-            last.size + header.length > min(self.settings.segment_bytes, SIZE_BYTES_MAX)
-            or not last.can_hold(header.last_offset)
-            or self._is_too_old(last, header)
-            or self._is_indexed_full(last)
-        ):
-            return self.roll(header.base_offset)
-        if not last.size and not last.can_hold(header.last_offset):
-            return self.roll(header.base_offset)
-        return last
-
-    def _is_too_old(self, segment: Segment, header: BatchHeader) -> bool:
-        first = segment.first_timestamp
-        return first >= 0 and header.max_timestamp - first > self.settings.segment_ms
-
-    def _is_indexed_full(self, segment: Segment) -> bool:
-        limit = self.settings.index_bytes_max
-        return segment.offsets.size_bytes + 8 > limit or segment.times.size_bytes + 24 > limit
-
-    def _stop_in(self, segment: Segment, admitted: Admitted, at: int) -> int:
-        """Give the index after the last batch, from ``at`` on, that fits into the segment."""
-        batches = admitted.batches
-        room = max(min(self.settings.segment_bytes, SIZE_BYTES_MAX) - segment.size, 0)
-        first = batches[at][0]
-        if len(admitted.content) - first <= room and segment.can_hold(batches[-1][1].last_offset):
-            return len(batches)
-        for stop in range(at + 1, len(batches)):
-            position, header = batches[stop]
-            is_full = position + header.length - first > room
-            if is_full or not segment.can_hold(header.last_offset):
-                return stop
-        return len(batches)
 
     # -- read ----------------------------------------------------------------------------------
 
@@ -325,7 +212,7 @@ class PartitionLog:
         when the log does not reach to that offset.
         """
         self._check_in_range(from_offset)
-        at = self._index_of(from_offset)
+        at = self._parts.index_of(from_offset)
         for segment in self._parts.segments[at:]:
             found = segment.locate(from_offset)
             if found is None:
@@ -360,15 +247,10 @@ class PartitionLog:
                 f"{self.of} has offsets {self.start} to {self.end}, not {offset}",
             )
 
-    def _index_of(self, offset: int) -> int:
-        """Give the index of the segment that would hold ``offset``."""
-        segments = self._parts.segments
-        return max(bisect_right(segments, offset, key=lambda segment: segment.base) - 1, 0)
-
     def aborted_between(self, from_offset: int, to: int) -> list[AbortedTxn]:
         """Give the aborted transactions that may have records between the two offsets."""
         found: list[AbortedTxn] = []
-        for segment in self._parts.segments[self._index_of(from_offset) :]:
+        for segment in self._parts.segments[self._parts.index_of(from_offset) :]:
             for txn in segment.aborted():
                 if txn.last_offset >= from_offset and txn.first_offset < to:
                     found.append(txn)
@@ -401,25 +283,9 @@ class PartitionLog:
         self.recovery_point = min(self.recovery_point, Offset(end))
         self.start = min(self.start, Offset(end))
         self._home.save_points()
-        self._cut(end)
+        self._parts.cut(end)
         self.start = min(self.start, self.end)
         return self.end
-
-    def _cut(self, end: int) -> None:
-        parts = self._parts
-        keep = max(bisect_right(parts.segments, end - 1, key=lambda segment: segment.base), 1)
-        for segment in reversed(parts.segments[keep:]):
-            self._discard(segment)
-        del parts.segments[keep:]
-        last = parts.segments[-1]
-        found = last.locate(end)
-        if found is not None:
-            end = min(end, found[1].base_offset)
-            last.cut_at(found[0], end)
-        parts.end = max(end, last.base)
-        parts.epochs.cut_at(parts.end)
-        parts.snapshots.drop_above(parts.end)
-        replay_producers(self._home.files, parts, up_to=parts.end)
 
     def restart_at(self, start: int) -> None:
         """Drop everything; the log begins at ``start``, which may be lower than before."""
@@ -427,19 +293,7 @@ class PartitionLog:
         self.start = self.recovery_point = Offset(start)
         if must_tell:
             self._home.save_points()
-        self._begin_at(start)
-        self._parts.end = start
-
-    def _begin_at(self, base: int) -> None:
-        """Replace all segments by an empty one."""
-        parts = self._parts
-        for segment in parts.segments:
-            self._discard(segment)
-        parts.segments[:] = [Segment(self._home.files, parts.folder, base)]
-        parts.segments[0].create()
-        parts.snapshots.drop_above(-1)
-        parts.epochs.clear()
-        parts.producers.reset(base)
+        self._parts.begin_at(start)
 
     def raise_start_to(self, start: int) -> None:
         """Let the log begin at ``start``; segments that lie wholly before it go.
@@ -450,22 +304,14 @@ class PartitionLog:
             return
         self._check_in_range(start)
         self.start = Offset(start)
-        self._drop_oldest(max(self._index_of(start), 0))
+        self._drop_oldest(self._parts.index_of(start))
 
     def _drop_oldest(self, count: int) -> None:
-        """Drop whole segments from the start; the log begins no earlier than what is left."""
+        """Drop whole segments; the log begins no earlier than what is left."""
         parts = self._parts
-        for segment in parts.segments[:count]:
-            self._discard(segment)
-        del parts.segments[:count]
-        base = parts.segments[0].base
-        self.start = max(self.start, Offset(base))
-        parts.snapshots.drop_below(base)
-        parts.epochs.begin_at(self.start)
-
-    def _discard(self, segment: Segment) -> None:
-        for path in segment.paths():
-            self._home.trash.add(path)
+        if count:
+            self.start = max(self.start, Offset(parts.segments[count].base))
+        parts.drop_oldest(count, self.start)
 
     def delete_old(self, now_ms: int, *, up_to: int) -> int:
         """Drop the oldest segments that retention gives up; give their number.
@@ -482,7 +328,7 @@ class PartitionLog:
             facts, self.settings, now_ms=now_ms, log_start=self.start, up_to=up_to
         )
         if count == len(segments):
-            self.roll(self.end)
+            self.roll()
         if count:
             self._drop_oldest(count)
         return count
@@ -493,25 +339,16 @@ class PartitionLog:
             return timestamp
         return self._home.files.disk.modified_ms(segment.stem + ".log")
 
-    def roll(self, base: int | None = None) -> Segment:
-        """Begin a new segment at ``base``, which is the log's end or above; give it."""
-        parts = self._parts
-        last, base = parts.segments[-1], parts.end if base is None else base
-        if last.base >= base:
-            return last
-        last.finish()
-        parts.snapshots.take(base, parts.producers.all())
-        segment = Segment(self._home.files, parts.folder, base)
-        segment.create()
-        parts.segments.append(segment)
-        return segment
+    def roll(self) -> None:
+        """Begin a new segment at the end, unless the last one is empty."""
+        self._parts.roll(self.end)
 
     # -- keep ----------------------------------------------------------------------------------
 
     def begin_flush(self) -> Flush:
         """Complete the files that have not reached the disk; the caller waits for them."""
         parts, files = self._parts, []
-        for segment in parts.segments[self._index_of(self.recovery_point) :]:
+        for segment in parts.segments[self._parts.index_of(self.recovery_point) :]:
             files.extend(segment.begin_sync())
         return Flush(files, self.end)
 

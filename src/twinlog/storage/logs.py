@@ -14,7 +14,8 @@ from twinlog.storage.folders import (
     is_deleted_folder,
     partition_of_folder,
 )
-from twinlog.storage.log import LogHome, PartitionLog
+from twinlog.storage.home import LogHome
+from twinlog.storage.log import PartitionLog
 from twinlog.storage.log_dir import LogDir
 from twinlog.storage.open_files import OPEN_FILES_MAX, OpenFiles
 from twinlog.storage.settings import LogSettings

@@ -5,17 +5,13 @@ batch that is torn or wrong the log ends; the indexes, the producers and the epo
 from what stands before it.
 """
 
-from dataclasses import dataclass, field
 from typing import Final
 
-from twinlog.model.epochs import EpochHistory
 from twinlog.model.errors import CorruptBatchError, DiskError
-from twinlog.storage.epochs import FILE_NAME, EpochFile, decode_epochs
 from twinlog.storage.folders import offset_and_kind
 from twinlog.storage.markers import marker_of
-from twinlog.storage.open_files import OpenFiles
-from twinlog.storage.producers import Producers
-from twinlog.storage.scan import read_batch, scan_checked, scan_headers
+from twinlog.storage.parts import LogParts
+from twinlog.storage.scan import scan_checked, scan_headers
 from twinlog.storage.segment import Segment
 from twinlog.storage.settings import LogSettings
 from twinlog.storage.snapshots import Snapshots
@@ -23,48 +19,36 @@ from twinlog.storage.snapshots import Snapshots
 _LEFTOVERS: Final = (".deleted", ".cleaned", ".tmp")
 
 
-@dataclass(slots=True)
-class LogFiles:
-    """The parts of one log on disk, each true to the others."""
-
-    folder: str
-    segments: list[Segment]
-    epochs: EpochFile
-    snapshots: Snapshots
-    producers: Producers = field(default_factory=Producers)
-    end: int = 0
-    cut_bytes: int = 0
-    """What a crash had left torn."""
-
-
 def load_log(
-    files: OpenFiles,
-    folder: str,
+    log: LogParts,
     settings: LogSettings,
     *,
     log_start: int,
     recovery_point: int,
     is_clean: bool,
-) -> LogFiles:
-    """Load the log in ``folder``; an empty folder becomes a log that begins at ``log_start``."""
-    log, unindexed = _find_files(files, folder)
+) -> LogParts:
+    """Fill ``log`` from its folder; an empty folder becomes a log that begins at ``log_start``."""
+    unindexed = _find_files(log)
     if not log.segments:
-        log.segments.append(Segment(files, folder, log_start))
+        log.segments.append(Segment(log.files, log.folder, log_start))
         log.segments[0].create()
-    loader = _Loader(files, log, settings)
+    if not log.epochs.read():
+        _rebuild_epochs(log)
+    loader = _Loader(log, settings)
     log.snapshots.keep_only(segment.base for segment in log.segments)
     if is_clean and not unindexed:
         loader.trust_files()
     else:
         bad_bases = [] if is_clean else loader.bases_after(recovery_point)
         loader.recover_from(min([*bad_bases, *unindexed]))
-    loader.restart_if_lost(log_start)
+    if log.end < log_start:
+        log.begin_at(log_start)  # somebody took files away
     return log
 
 
-def _find_files(files: OpenFiles, folder: str) -> tuple[LogFiles, list[int]]:
-    """Take stock of a folder; give its parts, and the bases of segments without an index."""
-    disk = files.disk
+def _find_files(log: LogParts) -> list[int]:
+    """Take stock of the folder; give the bases of segments without an index."""
+    disk, folder = log.files.disk, log.folder
     bases: dict[str, set[int]] = {}
     for name in disk.names_in(folder):
         known = offset_and_kind(name)
@@ -81,70 +65,32 @@ def _find_files(files: OpenFiles, folder: str) -> tuple[LogFiles, list[int]]:
     for kind in ("index", "timeindex", "txnindex"):
         for base in bases.get(kind, set()) - logs:
             disk.remove(f"{folder}/{base:020d}.{kind}")
-    segments = []
     for base in sorted(logs):
-        segment = Segment(files, folder, base)
+        segment = Segment(log.files, folder, base)
         segment.size = disk.size_bytes(segment.stem + ".log")
         segment.has_aborted = base in bases.get("txnindex", set())
-        segments.append(segment)
-    content = disk.read_whole(f"{folder}/{FILE_NAME}")
-    history = decode_epochs(content) if content is not None else None
-    log = LogFiles(
-        folder,
-        segments,
-        EpochFile(disk, folder, history if history is not None else EpochHistory()),
-        Snapshots(disk, folder, bases.get("snapshot", ())),
-    )
-    if history is None:
-        _rebuild_epochs(files, log)
-    unindexed = logs - (bases.get("index", set()) & bases.get("timeindex", set()))
-    return log, sorted(unindexed)
+        log.segments.append(segment)
+    log.snapshots = Snapshots(disk, folder, bases.get("snapshot", ()))
+    return sorted(logs - (bases.get("index", set()) & bases.get("timeindex", set())))
 
 
-def _rebuild_epochs(files: OpenFiles, log: LogFiles) -> None:
+def _rebuild_epochs(log: LogParts) -> None:
     """Find the epochs in the batch headers of the whole log."""
-    history = log.epochs.history
     for segment in log.segments:
         try:
-            for _, header in scan_headers(files.disk, segment.file, 0, segment.size):
-                if header.leader_epoch > history.latest:
+            for _, header in scan_headers(log.files.disk, segment.file, 0, segment.size):
+                if header.leader_epoch > log.epochs.history.latest:
                     log.epochs.note(header.leader_epoch, header.base_offset)
         except CorruptBatchError:
             break  # a torn tail; recovery cuts it off
     log.epochs.write()
 
 
-def replay_producers(files: OpenFiles, log: LogFiles, *, up_to: int) -> None:
-    """Bring the producers to where they were when the log ended at ``up_to``."""
-    producers = log.producers
-    found = log.snapshots.latest(at_most=up_to)
-    if found is not None:
-        producers.load(*found)
-    else:
-        producers.reset(log.segments[0].base)
-    for at, segment in enumerate(log.segments):
-        is_passed = at + 1 < len(log.segments) and log.segments[at + 1].base <= producers.end
-        if is_passed or segment.base >= up_to:
-            continue
-        first = segment.locate(producers.end)
-        if first is None:
-            continue
-        for position, header in scan_headers(files.disk, segment.file, first[0], segment.size):
-            if header.base_offset >= up_to:
-                break
-            marker = None
-            if header.is_control:
-                batch = read_batch(files.disk, segment.file, position, header)
-                marker = marker_of(batch, 0, header)
-            producers.apply(header, marker)
-    producers.end = up_to
-
-
 class _Loader:
     """Brings the parts of a log into line with its batches."""
 
-    def __init__(self, files: OpenFiles, log: LogFiles, settings: LogSettings) -> None:
-        self._files = files
+    def __init__(self, log: LogParts, settings: LogSettings) -> None:
+        self._files = log.files
         self._log = log
         self._settings = settings
 
@@ -172,7 +118,7 @@ class _Loader:
     def recover_from(self, base: int) -> None:
         """Read every batch from the segment at ``base`` on; end the log where one is wrong."""
         log = self._log
-        replay_producers(self._files, log, up_to=base)
+        log.replay_producers(base)
         log.epochs.forget_from(base)  # and find them again in the batches
         first = next(at for at, segment in enumerate(log.segments) if segment.base == base)
         log.end = base
@@ -226,19 +172,5 @@ class _Loader:
         log = self._log
         log.snapshots.drop_above(log.end)
         if log.producers.end != log.end:
-            replay_producers(self._files, log, up_to=log.end)
+            log.replay_producers(log.end)
         log.epochs.cut_at(log.end)
-
-    def restart_if_lost(self, log_start: int) -> None:
-        """Begin anew at ``log_start`` when the whole log lies before it."""
-        log = self._log
-        if log.end >= log_start:
-            return
-        for segment in log.segments:
-            self._remove(segment)
-        log.segments[:] = [Segment(self._files, log.folder, log_start)]
-        log.segments[0].create()
-        log.snapshots.drop_above(-1)
-        log.epochs.clear()
-        log.producers.reset(log_start)
-        log.end = log_start

@@ -93,6 +93,18 @@ class Segment:
         """Whether the offset can be written in the four bytes that an index has for it."""
         return last_offset - self.base <= RELATIVE_OFFSET_MAX
 
+    def is_older_than(self, segment_ms: int, timestamp: int) -> bool:
+        """Whether a batch with that timestamp comes too long after the first one."""
+        first = self.first_timestamp
+        return first >= 0 and timestamp - first > segment_ms
+
+    def has_full_index(self, limit_bytes: int) -> bool:
+        """Whether an index has no room; the last time entry is kept for ``finish``."""
+        return (
+            self.offsets.size_bytes + OFFSET_ENTRY.size > limit_bytes
+            or self.times.size_bytes + 2 * TIME_ENTRY.size > limit_bytes
+        )
+
     def append(
         self, content: Buffer, batches: list[tuple[int, BatchHeader]], interval_bytes: int
     ) -> None:
@@ -206,13 +218,6 @@ class Segment:
         return self.base + self.offsets.entry(index)[0]
 
     # -- cutting -------------------------------------------------------------------------------
-
-    def cut(self, end: int) -> None:
-        """Drop all batches that reach ``end`` or beyond, and what the indexes say of them."""
-        found = self.locate(end)
-        if found is None:
-            return
-        self.cut_at(found[0], found[1].base_offset)
 
     def cut_at(self, position: int, end: int) -> None:
         """Drop everything from ``position`` on, where the batch with offset ``end`` begins."""
