@@ -193,6 +193,21 @@ def test_an_error_is_repeated_and_after_it_the_reader_hears_how_things_are() -> 
     assert cluster.fetch(request(101, 4))[1] == {}
 
 
+def test_an_error_that_tells_the_high_watermark_does_not_count_as_telling_it() -> None:
+    sessions = new_sessions()
+    context = begin(sessions, request(0, 0, [wants("a", (0, 9))]))
+    (partition,) = context.to_read()
+    out_of_range = FetchedPartition(
+        partition_index=0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE, high_watermark=5
+    )
+    context.offer(partition, out_of_range, is_drained=True)
+    session_id, _ = context.finish()
+    context = begin(sessions, request(session_id, 1, [wants("a", (0, 5))]))
+    (partition,) = context.to_read()
+    fine = FetchedPartition(partition_index=0, high_watermark=5)
+    assert context.offer(partition, fine, is_drained=True)
+
+
 def test_a_divergence_is_repeated_until_the_reader_reacts() -> None:
     sessions = new_sessions()
     context = begin(sessions, request(0, 0, [wants("a", (0, 0))]))
@@ -420,6 +435,7 @@ class Consumer:
             self.epoch += 1
         for index in set(self.heard) - self.wanted:
             del self.heard[index]
+        assert {index for _, index in answers} <= self.wanted
         for (_, index), answer in answers.items():
             self.heard[index] = (answer.error_code, answer.high_watermark, answer.log_start_offset)
             if takes:
