@@ -29,6 +29,11 @@ class ClusterWatch:
         """Call ``listener`` after each change; it must not wait and must not raise."""
         self._listeners.append(listener)
 
+    def begin(self) -> None:
+        """Bring the partitions in step with the image as it was loaded."""
+        self._keeper.begin(self._facts.image)
+        self._tell(self._facts.image)
+
     async def run(self) -> None:
         """Follow the store for ever; begin again from a listing when changes were missed."""
         while True:

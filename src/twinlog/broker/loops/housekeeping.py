@@ -81,7 +81,7 @@ class Housekeeping:
         self._logs.write_high_watermarks({p.of: p.high_watermark for p in self._partitions})
 
     def apply_retention(self) -> None:
-        """Drop segments that are too old or too many; a mirror's log starts where its source's does."""
+        """Drop what is too old or too much; a mirror's log starts where its source's does."""
         for partition in self._partitions:
             if partition.mirror is not None:
                 continue
@@ -102,7 +102,7 @@ class Housekeeping:
             partition.log.expire_producers(self._clock.wall_ms())
 
     async def _run_flushes(self) -> None:
-        """Let what was appended reach the disk, a few logs at a time, so that restarts are short."""
+        """Let what was appended reach the disk in turns, so that a restart has little to do."""
         while True:
             await asyncio.sleep(self._flush_interval_ms / 1000)
             try:

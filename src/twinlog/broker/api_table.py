@@ -1,0 +1,70 @@
+"""Everything the broker speaks: each API, the versions it is declared in, and who answers it.
+
+ApiVersions and docs/protocol.md come from this table; the type checker refuses a handler whose
+types do not match its row.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from twinlog.broker.context import Context, SpokenApi
+from twinlog.broker.handlers.api_versions import handle_api_versions
+from twinlog.broker.handlers.fetch import handle_fetch
+from twinlog.broker.handlers.metadata import (
+    handle_describe_cluster,
+    handle_describe_topic_partitions,
+    handle_metadata,
+)
+from twinlog.broker.handlers.offsets import handle_list_offsets, handle_offset_for_leader_epoch
+from twinlog.broker.handlers.produce import handle_produce
+from twinlog.wire.messages.api_versions import API_VERSIONS
+from twinlog.wire.messages.fetch import FETCH
+from twinlog.wire.messages.metadata import DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS, METADATA
+from twinlog.wire.messages.offsets import LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
+from twinlog.wire.messages.produce import PRODUCE
+from twinlog.wire.schema import Api
+
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+Handler = Callable[[Request, Context], Response | Awaitable[Response | None] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One API. ``advertised_min`` is below the declared range only where Kafka's own is."""
+
+    api: Api[Any, Any]
+    handler: Callable[[Any, Context], Any]
+    advertised_min: int
+
+
+def row(
+    api: Api[Request, Response],
+    handler: Handler[Request, Response],
+    *,
+    advertised_min: int | None = None,
+) -> Row:
+    """Give a row; the type checker compares handler and api."""
+    return Row(api, handler, api.min_version if advertised_min is None else advertised_min)
+
+
+ROWS: Final = (
+    # Older librdkafkas turn compression off unless Produce v0 is advertised (KAFKA-18659).
+    row(PRODUCE, handle_produce, advertised_min=0),
+    row(FETCH, handle_fetch),
+    row(LIST_OFFSETS, handle_list_offsets),
+    row(METADATA, handle_metadata),
+    row(API_VERSIONS, handle_api_versions),
+    row(OFFSET_FOR_LEADER_EPOCH, handle_offset_for_leader_epoch),
+    row(DESCRIBE_CLUSTER, handle_describe_cluster),
+    row(DESCRIBE_TOPIC_PARTITIONS, handle_describe_topic_partitions),
+)
+
+
+def spoken() -> tuple[SpokenApi, ...]:
+    """Give what ApiVersions tells, in the order of the keys."""
+    return tuple(
+        SpokenApi(r.api.key, r.advertised_min, r.api.max_version)
+        for r in sorted(ROWS, key=lambda r: r.api.key)
+    )

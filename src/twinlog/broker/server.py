@@ -1,0 +1,326 @@
+"""The composition root: builds a broker from its settings, starts it, drains it, stops it."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from inspect import isawaitable
+from pathlib import Path
+from typing import Any, Final
+
+from twinlog.broker.api_table import ROWS, spoken
+from twinlog.broker.clock import Clock
+from twinlog.broker.context import Broker
+from twinlog.broker.dispatch import Dispatch
+from twinlog.broker.facts import Facts
+from twinlog.broker.log_settings import log_settings
+from twinlog.broker.loops.cluster_watch import ClusterWatch
+from twinlog.broker.loops.coordinators import CoordinatorLoop, Kind
+from twinlog.broker.loops.housekeeping import Housekeeping
+from twinlog.broker.new_topics import NewTopics
+from twinlog.broker.partition_keeper import PartitionKeeper
+from twinlog.broker.partitions import Partitions
+from twinlog.broker.state_logs import PartitionStateLog
+from twinlog.broker.waiting import Waiting
+from twinlog.cluster.changes import BrokerSet, Change, ClusterNamed
+from twinlog.cluster.elections import broker_started
+from twinlog.cluster.facts import CONSUMER_OFFSETS, MIRROR_STATE, BrokerFact
+from twinlog.cluster.image import ClusterImage
+from twinlog.config import coordinators
+from twinlog.config.broker import (
+    BROKER_RACK,
+    CLUSTER_ID,
+    CONTROLLED_SHUTDOWN_DRAIN_MS,
+    METADATA_STORE,
+    NODE_ID,
+)
+from twinlog.config.declare import Settings
+from twinlog.config.logs import LOG_DIRS
+from twinlog.config.network import (
+    CONNECTIONS_MAX_IDLE_MS,
+    MAX_CONNECTIONS,
+    SOCKET_REQUEST_MAX_BYTES,
+    Endpoint,
+    advertised,
+    endpoints,
+)
+from twinlog.groups.settings import GroupSettings
+from twinlog.groups.shard import GroupShard
+from twinlog.metastore.local import LocalStore
+from twinlog.metastore.memory import open_memory_store
+from twinlog.metastore.sqlite import open_sqlite_store
+from twinlog.metastore.store import StoreError
+from twinlog.mirroring.shard import MirrorShard
+from twinlog.model.errors import DiskError, SettingsError
+from twinlog.model.ids import BrokerId, TopicName, TopicPartition
+from twinlog.network.connection import Answer, Limits
+from twinlog.network.listener import Listener
+from twinlog.network.peer import Peer
+from twinlog.storage.folders import encode_uuid
+from twinlog.storage.logs import Logs
+from twinlog.storage.settings import LogSettings
+from twinlog.wire.codec import Parts
+from twinlog.wire.primitives import Buffer
+
+log = logging.getLogger(__name__)
+
+METADATA_FILE: Final = "metadata.db"
+MINUTE_MS: Final = 60_000
+
+EXIT_STOPPED: Final = 0
+EXIT_FAILED: Final = 1
+
+
+def run(settings: Settings) -> int:
+    """Run a broker until SIGTERM or SIGINT; give the exit code. Raises SettingsError."""
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(Server(settings).serve())
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:
+        log.warning("uvloop is not installed, the slower event loop of Python is used")
+        return asyncio.new_event_loop
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """A listener, and the address that clients are told for it."""
+
+    listener: Listener
+    address: Endpoint
+
+
+class Server:
+    """One broker in one process."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Lock and read the log dirs. Raises SettingsError when one is in use or not ours."""
+        self._settings: Final = settings
+        self._broker_id: Final = BrokerId(settings[NODE_ID])
+        self._clock: Final = Clock()
+        self._waiting: Final = Waiting()
+        self._partitions: Final = Partitions()
+        self._stop: Final = asyncio.Event()
+        self._is_open: Final = asyncio.Event()
+        folders: tuple[str, ...] = settings[LOG_DIRS]
+        self._logs: Final = Logs(folders)
+
+    async def serve(self) -> int:
+        """Start, serve until told to stop, drain, stop."""
+        loop = asyncio.get_running_loop()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(name, self._stop.set)
+        store = self._open_store()
+        facts = Facts(store, self._waiting)
+        try:
+            await facts.load()
+            cluster_id = self._claim(facts.image)
+            self._load_logs(facts.image)
+            await self._run(store, facts, cluster_id)
+        finally:
+            await store.close()
+        return EXIT_STOPPED
+
+    def _open_store(self) -> LocalStore:
+        if self._settings[METADATA_STORE] == "memory":
+            return open_memory_store(self._clock.now_ms)
+        path = Path(self._settings[LOG_DIRS][0]) / METADATA_FILE
+        try:
+            return open_sqlite_store(path, self._clock.now_ms)
+        except StoreError as error:
+            raise SettingsError(str(error)) from error
+
+    def _claim(self, image: ClusterImage) -> str:
+        """Make the log dirs ours, or raise SettingsError when they are another cluster's."""
+        wanted = self._settings[CLUSTER_ID]
+        for known in (image.cluster_id, self._logs.cluster_id):
+            if wanted and known and known != wanted:
+                raise SettingsError(
+                    f"cluster.id={wanted}, but {self._settings[LOG_DIRS][0]} belongs to cluster "
+                    f"{known}: use other log.dirs, or remove cluster.id"
+                )
+        if image.cluster_id and self._logs.cluster_id not in (None, image.cluster_id):
+            raise SettingsError(
+                f"log.dirs belong to cluster {self._logs.cluster_id}, the metadata store to "
+                f"{image.cluster_id}: they were not made for each other"
+            )
+        found = image.cluster_id or self._logs.cluster_id or wanted
+        cluster_id = found or encode_uuid(self._clock.uuid())
+        self._logs.claim(cluster_id, self._broker_id, self._clock.uuid)
+        return cluster_id
+
+    def _load_logs(self, image: ClusterImage) -> None:
+        def settings_of(of: TopicPartition) -> LogSettings:
+            topic = image.topics.get(of.topic)
+            return log_settings({} if topic is None else topic.config, self._settings)
+
+        self._logs.load(settings_of, self._clock.wall_ms())
+        for one in self._logs:
+            topic = image.topics.get(one.of.topic)
+            if one.cut_bytes:
+                fields = {"partition": str(one.of), "bytes": one.cut_bytes, "log_end": one.end}
+                log.warning("a torn end was cut off", extra=fields)
+            if topic is None or topic.id != self._logs.topic_id_of(one.of):
+                log.warning("log of no known topic, kept aside", extra={"folder": one.folder})
+
+    async def _run(self, store: LocalStore, facts: Facts, cluster_id: str) -> None:
+        keeper = PartitionKeeper(
+            self._broker_id,
+            self._settings,
+            self._logs,
+            self._partitions,
+            self._waiting,
+            self._clock,
+        )
+        watch = ClusterWatch(store, facts, keeper)
+        groups = CoordinatorLoop(self._group_kind(facts), self._waiting, self._clock)
+        mirrors = CoordinatorLoop(_mirror_kind(facts), self._waiting, self._clock)
+        broker = Broker(
+            broker_id=self._broker_id,
+            settings=self._settings,
+            clock=self._clock,
+            facts=facts,
+            partitions=self._partitions,
+            waiting=self._waiting,
+            groups=groups,
+            mirror_states=mirrors,
+            spoken=spoken(),
+            new_topics=NewTopics(facts, self._settings, self._clock),
+        )
+        for topic, coordinator in ((CONSUMER_OFFSETS, groups), (MIRROR_STATE, mirrors)):
+            watch.subscribe(self._leader_of(topic, coordinator))
+        housekeeping = Housekeeping(self._settings, self._logs, self._partitions, self._clock)
+        is_clean = False
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                loops = [
+                    tasks.create_task(one)
+                    for one in (watch.run(), groups.drive(), mirrors.drive(), housekeeping.run())
+                ]
+                doors = await self._open_doors(tasks, Dispatch(ROWS, broker))
+                await self._register(facts, cluster_id, doors)
+                watch.begin()
+                self._is_open.set()
+                log.info("started", extra={"broker": self._broker_id, "cluster": cluster_id})
+                await self._stop.wait()
+                log.info("stopping", extra={"broker": self._broker_id})
+                drain_s = self._settings[CONTROLLED_SHUTDOWN_DRAIN_MS] / 1000
+                for door in doors:
+                    await door.listener.stop(drain_s)
+                for task in loops:
+                    task.cancel()
+            is_clean = True
+        finally:
+            self._close(is_clean=is_clean)
+
+    async def _open_doors(self, tasks: asyncio.TaskGroup, dispatch: Dispatch) -> "list[Door]":
+        """Listen everywhere; requests wait until the partitions are there."""
+
+        async def answer_when_open(frame: Buffer, peer: Peer) -> Parts | None:
+            await self._is_open.wait()
+            answer = dispatch(frame, peer)
+            return await answer if isawaitable(answer) else answer
+
+        def answer(frame: Buffer, peer: Peer) -> Answer:
+            is_open = self._is_open.is_set()
+            return dispatch(frame, peer) if is_open else answer_when_open(frame, peer)
+
+        limits = Limits(
+            frame_bytes_max=self._settings[SOCKET_REQUEST_MAX_BYTES],
+            connections_max=self._settings[MAX_CONNECTIONS],
+            idle_ms_max=self._settings[CONNECTIONS_MAX_IDLE_MS],
+        )
+        told = {endpoint.name: endpoint for endpoint in advertised(self._settings)}
+        doors = []
+        for endpoint in endpoints(self._settings):
+            listener = Listener(tasks, answer, limits=limits, name=endpoint.name)
+            try:
+                await listener.start(endpoint.host, endpoint.port)
+            except OSError as error:
+                raise SettingsError(
+                    f"listeners: cannot listen on {endpoint}: {error.strerror or error}; "
+                    "is another broker running there?"
+                ) from error
+            address = told.get(endpoint.name, endpoint)
+            doors.append(Door(listener, replace(address, port=address.port or listener.port)))
+            log.info("listening", extra={"listener": str(replace(endpoint, port=listener.port))})
+        return doors
+
+    async def _register(self, facts: Facts, cluster_id: str, doors: "list[Door]") -> None:
+        """Tell the cluster that this broker serves; it leads again, in new leader epochs."""
+        address = doors[0].address
+        log_epochs = {one.of: one.epochs.latest for one in self._logs}
+
+        def decide(image: ClusterImage) -> list[Change]:
+            known = image.brokers.get(self._broker_id)
+            fact = BrokerFact(
+                self._broker_id,
+                address.host,
+                address.port,
+                self._settings[BROKER_RACK],
+                0 if known is None else known.epoch + 1,
+            )
+            named: list[Change] = [] if image.cluster_id else [ClusterNamed(cluster_id)]
+            return [*named, BrokerSet(fact), *broker_started(image, self._broker_id, log_epochs)]
+
+        await facts.change(decide)
+
+    def _close(self, *, is_clean: bool) -> None:
+        try:
+            self._logs.write_high_watermarks({p.of: p.high_watermark for p in self._partitions})
+            self._logs.close(is_clean=is_clean)
+        except DiskError as error:
+            log.error("logs were not closed cleanly", extra={"why": str(error)})
+        log.info("stopped", extra={"broker": self._broker_id, "clean": is_clean})
+
+    def _group_kind(self, facts: Facts) -> Kind[GroupShard]:
+        settings = group_settings(self._settings)
+        return Kind(
+            CONSUMER_OFFSETS,
+            lambda: _partition_count(facts, CONSUMER_OFFSETS),
+            lambda: GroupShard(settings),
+        )
+
+    def _leader_of(
+        self, topic: TopicName, coordinator: CoordinatorLoop[Any]
+    ) -> Callable[[ClusterImage, ClusterImage], None]:
+        """Let ``coordinator`` lead the partitions of ``topic`` that are here now."""
+
+        def follow(_: ClusterImage, after: ClusterImage) -> None:
+            fact = after.topics.get(topic)
+            for index in range(0 if fact is None else len(fact.partitions)):
+                partition = self._partitions.find(TopicPartition(topic, index))
+                if partition is not None:
+                    coordinator.lead(PartitionStateLog(partition))
+
+        return follow
+
+
+def group_settings(settings: Settings) -> GroupSettings:
+    """Give what the group coordinator must know of the broker's settings."""
+    return GroupSettings(
+        session_timeout_ms_min=settings[coordinators.GROUP_MIN_SESSION_TIMEOUT_MS],
+        session_timeout_ms_max=settings[coordinators.GROUP_MAX_SESSION_TIMEOUT_MS],
+        initial_rebalance_delay_ms=settings[coordinators.GROUP_INITIAL_REBALANCE_DELAY_MS],
+        members_max=settings[coordinators.GROUP_MAX_SIZE],
+        offset_metadata_bytes_max=settings[coordinators.OFFSET_METADATA_MAX_BYTES],
+        offsets_retention_ms=settings[coordinators.OFFSETS_RETENTION_MINUTES] * MINUTE_MS,
+        offsets_retention_check_interval_ms=settings[
+            coordinators.OFFSETS_RETENTION_CHECK_INTERVAL_MS
+        ],
+    )
+
+
+def _mirror_kind(facts: Facts) -> Kind[MirrorShard]:
+    return Kind(MIRROR_STATE, lambda: _partition_count(facts, MIRROR_STATE), MirrorShard)
+
+
+def _partition_count(facts: Facts, topic: TopicName) -> int | None:
+    fact = facts.image.topics.get(topic)
+    return None if fact is None else len(fact.partitions)
