@@ -1,0 +1,275 @@
+"""Brings the local log to where it can follow the source: leader, epoch, range, common end.
+
+One ``Alignment`` is one pass, for one state: LOG_ALIGNMENT may cut the log down to what both
+clusters agreed on before; ULE_RECOVERY may cut what an unclean election took from the source;
+MIRRORING may cut nothing; EPOCH_FENCING only raises our leader epoch. A pass is repeated from the
+start after every cut, and whenever something goes wrong.
+"""
+
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from twinlog.mirroring import epoch_fencing
+from twinlog.mirroring.alignment import (
+    AskEnd,
+    Comparison,
+    LogFacts,
+    NothingInCommon,
+    SameUpTo,
+    SourceFacts,
+    first_question,
+    next_question,
+)
+from twinlog.mirroring.effects import (
+    AskEpochEnd,
+    AskSourceRange,
+    BumpEpoch,
+    Effect,
+    FindSourceLeader,
+    NoteGap,
+    ReadLog,
+    ReadSourceMirrors,
+    RestartAt,
+    TruncateTo,
+)
+from twinlog.mirroring.events import (
+    EpochEndFound,
+    Event,
+    LeaderEpochSeen,
+    LogRead,
+    SourceLeaderFound,
+    SourceMirrorsRead,
+    SourceRangeFound,
+    StepDone,
+)
+from twinlog.mirroring.policy import GapPolicy, MirrorPolicy
+from twinlog.mirroring.records import LastMirrorEpoch
+from twinlog.mirroring.states import MirrorState
+from twinlog.model.ids import NO_EPOCH, BrokerId, LeaderEpoch, Offset
+
+NO_NODE: Final = BrokerId(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """The local log is a prefix of the source's; it can be followed from its end."""
+
+    node: BrokerId
+    source: SourceFacts
+    local: LogFacts
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRaised:
+    """Our leader epoch is far enough above the source's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubtful:
+    """The answers would cost records: ask everything once more before acting on them."""
+
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class TailLost:
+    """The source lost records that are here, by an unclean election; recovery is allowed."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The partition cannot be followed."""
+
+    why: str
+    is_retryable: bool
+
+
+Conclusion = Aligned | EpochRaised | Doubtful | TailLost | Refused
+Step = list[Effect] | Conclusion
+
+
+@dataclass(slots=True)
+class Alignment:
+    """One pass; ``on`` gives the next orders or how it ended. ``turn`` marks its questions."""
+
+    purpose: MirrorState
+    turn: int
+    policy: MirrorPolicy
+    own_epoch: LeaderEpoch
+    agreed: LastMirrorEpoch | None = None
+    """What both clusters hold, by the last stop between them; matters in LOG_ALIGNMENT only."""
+    fencing_epoch: LeaderEpoch = NO_EPOCH
+    """The epoch of a batch that was above ours."""
+    doubted: str | None = None
+    """The verdict of the pass before, if it was doubted."""
+    node: BrokerId = NO_NODE
+    source_epoch: LeaderEpoch = NO_EPOCH
+    wanted_epoch: LeaderEpoch = NO_EPOCH
+    local: LogFacts | None = None
+    source: SourceFacts | None = None
+
+    def begin(self) -> list[Effect]:
+        """Give the first orders."""
+        if self.purpose == MirrorState.LOG_ALIGNMENT:
+            return [ReadSourceMirrors(self.turn)]
+        return [FindSourceLeader(self.turn)]
+
+    def on(self, event: Event) -> Step:
+        """Take an answer; events that answer nothing of this pass change nothing."""
+        match event:
+            case SourceMirrorsRead(agreed, problem):
+                if problem is not None:
+                    return Refused(problem, is_retryable=True)
+                self.agreed = agreed or self.agreed
+                return [FindSourceLeader(self.turn)]
+            case SourceLeaderFound(node, epoch):
+                self.node, self.source_epoch = node, epoch
+                return self._raise_epoch()
+            case LeaderEpochSeen(epoch):
+                return self._epoch_seen(epoch)
+            case LogRead(facts):
+                self.local = facts
+                return [AskSourceRange(self.node, self.source_epoch, self.turn)]
+            case SourceRangeFound(start, end):
+                return self._range_found(SourceFacts(self.source_epoch, start, end))
+            case EpochEndFound(asked, epoch, end):
+                assert self.local is not None
+                assert self.source is not None
+                kept = self._kept(self.local)
+                return self._compared(next_question(kept, self.source, asked, (epoch, end)))
+            case StepDone():
+                self.doubted = None
+                return [ReadLog(None, self.turn)]
+            case _:
+                return []
+
+    def again(self) -> list[Effect]:
+        """Repeat the request for a higher epoch, if that is what the pass waits for."""
+        return [BumpEpoch(self.wanted_epoch)] if self.is_waiting_for_epoch else []
+
+    @property
+    def is_waiting_for_epoch(self) -> bool:
+        """Whether nothing goes on before our leader epoch has risen."""
+        return self.wanted_epoch > self.own_epoch
+
+    def _raise_epoch(self) -> Step:
+        needed = max(self.source_epoch, self.fencing_epoch, key=int)
+        if epoch_fencing.is_too_near(needed, self.own_epoch):
+            self.wanted_epoch = epoch_fencing.raised_epoch(needed)
+            return [BumpEpoch(self.wanted_epoch)]
+        return self._epoch_is_high()
+
+    def _epoch_seen(self, epoch: LeaderEpoch) -> Step:
+        was_waiting = self.is_waiting_for_epoch
+        self.own_epoch = epoch
+        return self._epoch_is_high() if was_waiting and not self.is_waiting_for_epoch else []
+
+    def _epoch_is_high(self) -> Step:
+        if self.purpose == MirrorState.EPOCH_FENCING:
+            return EpochRaised()
+        return [ReadLog(None, self.turn)]
+
+    def _kept(self, local: LogFacts) -> LogFacts:
+        """Give the part of the local log that may be kept at all."""
+        if self.purpose != MirrorState.LOG_ALIGNMENT:
+            return local
+        if self.agreed is None or self.agreed.epoch == NO_EPOCH:
+            return LogFacts(Offset(0), Offset(0))
+        _, end = local.end_of(LeaderEpoch(self.agreed.epoch))
+        return local.cut_to(min(end, Offset(self.agreed.log_end)))
+
+    def _range_found(self, source: SourceFacts) -> Step:
+        assert self.local is not None, "the source's range was found before the log was read"
+        self.source = source
+        kept = self._kept(self.local)
+        if kept.end < source.start or (kept.is_empty and self._is_first()):
+            return self._restart(kept)
+        if self.purpose != MirrorState.LOG_ALIGNMENT and source.leader_epoch < kept.latest_epoch:
+            return self._destructive(
+                "regressed",
+                Refused(
+                    f"the source's leader epoch went back from {kept.latest_epoch} to "
+                    f"{source.leader_epoch}: its topic was recreated or restored, so its records "
+                    "are not those mirrored so far; stop the mirror for this topic, delete the "
+                    "topic here and start it again",
+                    is_retryable=False,
+                ),
+            )
+        return self._compared(first_question(kept, source))
+
+    def _is_first(self) -> bool:
+        return self.purpose == MirrorState.LOG_ALIGNMENT
+
+    def _restart(self, kept: LogFacts) -> Step:
+        """Let the log begin at the source's start: the first time, or over a gap."""
+        assert self.local is not None
+        assert self.source is not None
+        start = self.source.start
+        if self.local.is_empty and self.local.end == start:
+            return self._aligned()
+        if self._is_first() and kept.end == 0:
+            why = "mirrored from scratch: nothing here is known to come from the source"
+            restart: list[Effect] = [RestartAt(start, why, self.turn)]
+            return restart if self.local.is_empty else self._destructive("scratch", restart)
+        if self._is_first() and kept.end >= start:
+            return self._aligned() if kept.end == self.local.end else self._cut(kept.end)
+        why = f"the source's log starts at {start}, ours ended at {kept.end}"
+        if self.policy.gap == GapPolicy.FAIL:
+            refused = Refused(
+                f"records {kept.end} to {start - 1} are lost: {why}; mirror.gap.policy is fail, "
+                "so nothing was changed here",
+                is_retryable=False,
+            )
+            return self._destructive("gap", refused)
+        return self._destructive(
+            "gap", [NoteGap(kept.end, start, why), RestartAt(start, why, self.turn)]
+        )
+
+    def _compared(self, comparison: Comparison) -> Step:
+        match comparison:
+            case AskEnd(epoch):
+                return [AskEpochEnd(self.node, self.source_epoch, epoch, self.turn)]
+            case SameUpTo(end):
+                assert self.local is not None
+                return self._aligned() if end == self.local.end else self._cut(end)
+            case NothingInCommon():
+                return self._cut(None)
+            case _:
+                assert_never(comparison)
+
+    def _cut(self, end: Offset | None) -> Step:
+        """Cut the log at ``end``, or drop it when nothing is in common, if this pass may."""
+        assert self.local is not None
+        assert self.source is not None
+        keeps = "no record of ours" if end is None else f"our records below {end}"
+        why = (
+            f"the source (leader epoch {self.source.leader_epoch}, records {self.source.start} to "
+            f"{self.source.end}) has {keeps}, ours end at {self.local.end}"
+        )
+        if self.purpose != MirrorState.MIRRORING:
+            if end is None:
+                return self._destructive("cut", [RestartAt(self.source.start, why, self.turn)])
+            if end <= self.local.start:
+                return self._destructive("cut", [RestartAt(end, why, self.turn)])
+            return self._destructive("cut", [TruncateTo(end, why, self.turn)])
+        if self.source.leader_epoch == self.local.latest_epoch:
+            why += "; within one leader epoch a topic cannot shrink: it was recreated or restored"
+            return self._destructive("cut", Refused(why, is_retryable=False))
+        if self.policy.supports_unclean_election:
+            return self._destructive("cut", TailLost(why))
+        why += (
+            "; an unclean leader election at the source is implied, and "
+            "mirror.support.unclean.leader.election is false, so nothing was cut here"
+        )
+        return self._destructive("cut", Refused(why, is_retryable=False))
+
+    def _destructive(self, verdict: str, step: Step) -> Step:
+        """Give ``step`` only if the pass before came to the same verdict."""
+        return step if self.doubted == verdict else Doubtful(verdict)
+
+    def _aligned(self) -> Step:
+        assert self.local is not None
+        assert self.source is not None
+        return Aligned(self.node, self.source, self.local)

@@ -1,0 +1,110 @@
+"""Walks over fetched batches without decoding them: how far they go and in which epochs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final
+
+from twinlog.model.ids import NO_EPOCH, LeaderEpoch, Offset
+from twinlog.wire.primitives import Buffer
+
+_HEAD: Final = Struct(">qiibIhi")  # base offset .. last offset delta
+_HEAD_BYTES: Final = _HEAD.size
+_LENGTH_MIN: Final = 49  # what follows the length in a batch without records
+_PREFIX_BYTES: Final = 12
+_MAGIC: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """What whole batches at the head of a buffer are.
+
+    ``length`` is in bytes; ``problem`` says what is wrong with the first batch that cannot be
+    taken, which is at ``problem_offset``; only batches before it are counted.
+    """
+
+    first_offset: Offset
+    last_offset_of_first: Offset
+    next_offset: Offset
+    last_epoch: LeaderEpoch
+    length: int
+    count: int
+    problem: str | None = None
+    problem_offset: Offset = Offset(-1)
+    is_old_format: bool = False
+
+
+def walk(records: Buffer, expected: Offset) -> Walk:
+    """Walk over ``records``, which were asked for from ``expected`` on; a cut tail is left out.
+
+    The first batch may begin before ``expected``: a source gives whole batches. What the CRC
+    covers is not looked at here; the log does that before it writes.
+    """
+    size = len(records)
+    position = count = 0
+    first = last_of_first = -1
+    following: int = expected
+    epoch: int = NO_EPOCH
+    base: int = expected
+    problem: str | None = None
+    is_old = False
+    unpack = _HEAD.unpack_from
+    while position + _HEAD_BYTES <= size:
+        base, length, batch_epoch, magic, _, _, last_delta = unpack(records, position)
+        end = position + _PREFIX_BYTES + length
+        if end > size and magic == _MAGIC:
+            break
+        last = base + last_delta
+        if magic != _MAGIC or length < _LENGTH_MIN or last_delta < 0 or batch_epoch < epoch:
+            problem = _problem(magic, length, last_delta, batch_epoch, epoch)
+            is_old = magic in (0, 1)
+            break
+        if (base < following and count) or last < following:
+            problem = f"its offsets {base} to {last} do not continue the log at {following}"
+            break
+        if not count:
+            first, last_of_first = base, last
+        following, epoch, position = last + 1, batch_epoch, end
+        count += 1
+    return Walk(
+        first_offset=Offset(first),
+        last_offset_of_first=Offset(last_of_first),
+        next_offset=Offset(following),
+        last_epoch=LeaderEpoch(epoch),
+        length=position,
+        count=count,
+        problem=problem,
+        problem_offset=Offset(base),
+        is_old_format=is_old,
+    )
+
+
+def _problem(  # the branch order is the order of the header's bytes
+    magic: int, length: int, last_delta: int, epoch: int, before: int
+) -> str:
+    if magic in (0, 1):
+        return (
+            f"the source still holds message format v{magic}, which is older than Kafka 0.11 and "
+            "cannot be mirrored byte for byte; rewrite the topic at the source with log.message."
+            "format.version 0.11 or later, or let retention remove the old segments"
+        )
+    if magic != _MAGIC:
+        return f"unknown message format (magic {magic})"
+    if length < _LENGTH_MIN:
+        return f"a batch of {length} bytes after its length is too short"
+    if last_delta < 0:
+        return f"last offset delta {last_delta}"
+    return f"its leader epoch {epoch} is below {before} of the batch before"
+
+
+def control_batches(records: Buffer) -> Iterator[tuple[int, Offset]]:
+    """Give position and base offset of every whole control batch."""
+    position = 0
+    while position + _HEAD_BYTES <= len(records):
+        base, length, _, _, _, attributes, _ = _HEAD.unpack_from(records, position)
+        end = position + _PREFIX_BYTES + length
+        if length < _LENGTH_MIN or end > len(records):
+            return
+        if attributes & 0x20:
+            yield position, Offset(base)
+        position = end

@@ -1,0 +1,130 @@
+"""Follows the source batch by batch: from a fetched answer to what is written here."""
+
+from dataclasses import dataclass
+
+from twinlog.mirroring import epoch_fencing
+from twinlog.mirroring.batches import Walk, walk
+from twinlog.mirroring.effects import (
+    Append,
+    BeginAt,
+    BumpEpoch,
+    Effect,
+    FetchFrom,
+    RaiseLogStart,
+)
+from twinlog.mirroring.events import Fetched
+from twinlog.mirroring.lag import LagInputs
+from twinlog.model.ids import NO_EPOCH, BrokerId, LeaderEpoch, Offset
+
+
+@dataclass(frozen=True, slots=True)
+class EpochTooHigh:
+    """A batch has an epoch above ours; ours must rise before it is written."""
+
+    epoch: LeaderEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataIsOld:
+    """A batch has an epoch above the one that metadata told of the source's leader."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class BadBatch:
+    """A batch cannot be taken as it is."""
+
+    offset: Offset
+    why: str
+    is_retryable: bool
+
+
+Obstacle = EpochTooHigh | MetadataIsOld | BadBatch
+
+
+@dataclass(slots=True)
+class Following:
+    """Where the local log stands while it is fed from the source's ``node``.
+
+    Invariant: ``log_start <= log_end``, and every batch below ``log_end`` is one of the source's.
+    """
+
+    node: BrokerId
+    source_epoch: LeaderEpoch
+    turn: int
+    log_start: Offset
+    log_end: Offset
+    last_epoch: LeaderEpoch
+    lag: LagInputs
+    bump_asked: LeaderEpoch = NO_EPOCH
+
+    def fetch(self) -> FetchFrom:
+        """Give the standing order for the next fetch."""
+        return FetchFrom(self.node, self.source_epoch, self.log_end, self.last_epoch, self.turn)
+
+    def take(
+        self, fetched: Fetched, own_epoch: LeaderEpoch, now_ms: int
+    ) -> list[Effect] | Obstacle:
+        """Give what to write of an answer, the next fetch last; or what stands in the way."""
+        if fetched.offset != self.log_end:
+            return []
+        walked = walk(fetched.records, self.log_end)
+        obstacle = self._obstacle(walked, own_epoch)
+        if obstacle is not None:
+            return obstacle
+        effects: list[Effect] = []
+        if walked.count:
+            effects = self._append(fetched, walked)
+            if epoch_fencing.is_too_near(walked.last_epoch, own_epoch):
+                effects += self._bump_ahead(walked.last_epoch)
+        if self.log_start < fetched.log_start <= self.log_end:
+            self.log_start = fetched.log_start
+            effects.append(RaiseLogStart(self.log_start))
+        self.lag.answered(fetched.high_watermark, self.log_end, now_ms)
+        effects.append(self.fetch())
+        return effects
+
+    def _obstacle(self, walked: Walk, own_epoch: LeaderEpoch) -> Obstacle | None:
+        if not walked.count:
+            if walked.problem is None:
+                return None
+            return BadBatch(
+                walked.problem_offset, walked.problem, is_retryable=not walked.is_old_format
+            )
+        if walked.last_epoch > own_epoch:
+            return EpochTooHigh(walked.last_epoch)
+        if walked.last_epoch > self.source_epoch:
+            return MetadataIsOld(
+                f"a batch of leader epoch {walked.last_epoch} came, though the source's metadata "
+                f"says {self.source_epoch}"
+            )
+        starts_early = walked.first_offset < self.log_end
+        if starts_early and self.log_start < self.log_end:
+            return BadBatch(
+                walked.first_offset,
+                f"it begins before the end of the log here, {self.log_end}: the source's batches "
+                "are not those mirrored so far",
+                is_retryable=True,
+            )
+        return None
+
+    def _append(self, fetched: Fetched, walked: Walk) -> list[Effect]:
+        records = fetched.records
+        if walked.length < len(records):
+            records = memoryview(records)[: walked.length]
+        effects: list[Effect] = []
+        if walked.first_offset < self.log_end:
+            self.log_start = walked.first_offset
+            effects.append(BeginAt(walked.first_offset))
+        self.lag.appended(walked.next_offset - walked.first_offset, walked.length)
+        self.log_end, self.last_epoch = walked.next_offset, walked.last_epoch
+        effects.append(Append(records))
+        return effects
+
+    def _bump_ahead(self, source_epoch: LeaderEpoch) -> list[Effect]:
+        wanted = epoch_fencing.raised_epoch(source_epoch)
+        if wanted <= self.bump_asked:
+            return []
+        self.bump_asked = wanted
+        return [BumpEpoch(wanted)]
