@@ -201,7 +201,9 @@ async def _connect(
         )
     except socket.gaierror as error:
         raise PeerUnavailable(address, f"unknown host: {error.strerror}") from error
-    except (OSError, ssl.CertificateError) as error:
+    except ssl.SSLError as error:
+        raise PeerUnavailable(address, f"TLS failed: {error}") from error
+    except OSError as error:
         why = str(error) if error.errno is None else os.strerror(error.errno)
         raise PeerUnavailable(address, f"cannot connect: {why}") from error
     return exchange
