@@ -1,0 +1,168 @@
+"""How mirrors are shown: KIP-1279's columns, widths and JSON."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TextIO
+
+from twinlog.cli.output import Column, cut_right, write_json, write_table
+from twinlog.wire.messages.mirrors import DescribedMirror, ListedMirror
+
+FAILED: Final = "FAILED"
+ERROR_CHARS_MAX: Final = 80
+
+LIST_COLUMNS: Final = (
+    Column("MIRROR", 30, is_name=True),
+    Column("TOPICS", 10),
+    Column("SOURCE-CLUSTER-ID", 26),
+    Column("SOURCE-BOOTSTRAP-SERVER", 50, is_name=True),
+)
+STATE_COLUMNS: Final = (
+    Column("MIRROR", 30, is_name=True),
+    Column("TOPIC", 40, is_name=True),
+    Column("PARTITION", 10),
+    Column("SOURCE-OFFSET", 15),
+    Column("DESTINATION-OFFSET", 18),
+    Column("LAG", 10),
+    Column("STATE", 12),
+)
+FAILED_COLUMNS: Final = (
+    Column("MIRROR", 30, is_name=True),
+    Column("TOPIC", 40, is_name=True),
+    Column("PARTITION", 10),
+    Column("RETRY", 7),
+    Column("ERROR"),
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PartitionRow:
+    """One mirrored partition; offsets that are not known are None."""
+
+    mirror: str
+    topic: str
+    partition: int
+    source_offset: int | None
+    destination_offset: int | None
+    state: str
+    retry_attempt: int
+    error_message: str | None
+
+    @property
+    def lag(self) -> int | None:
+        """Records that the destination lacks; None when one of the ends is not known."""
+        if self.source_offset is None or self.destination_offset is None:
+            return None
+        return max(0, self.source_offset - self.destination_offset)
+
+    @staticmethod
+    def all_of(mirror: DescribedMirror) -> "Iterator[PartitionRow]":
+        """Give a row for each partition of a mirror."""
+        for topic in mirror.topics:
+            for partition in topic.partitions:
+                yield PartitionRow(
+                    mirror=mirror.mirror_name,
+                    topic=topic.topic_name,
+                    partition=partition.partition_index,
+                    source_offset=_known(partition.source_offset),
+                    destination_offset=_known(partition.destination_offset),
+                    state=partition.state_value,
+                    retry_attempt=partition.retry_attempt,
+                    error_message=partition.error_message,
+                )
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the row as the proposal's JSON object."""
+        return {
+            "mirror": self.mirror,
+            "topic": self.topic,
+            "partition": self.partition,
+            "sourceOffset": self.source_offset,
+            "destinationOffset": self.destination_offset,
+            "lag": self.lag,
+            "state": self.state,
+            "retryAttempt": self.retry_attempt,
+            "errorMessage": self.error_message,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ListView:
+    """What --list shows."""
+
+    mirrors: Sequence[ListedMirror]
+
+    def write(self, out: TextIO) -> None:
+        """Write the table, or that there is nothing."""
+        if not self.mirrors:
+            out.write("No mirrors found\n")
+            return
+        rows = [
+            (m.mirror_name, m.topic_count, m.source_cluster_id or None, m.source_bootstrap)
+            for m in sorted(self.mirrors, key=lambda m: m.mirror_name)
+        ]
+        write_table(LIST_COLUMNS, rows, out)
+
+
+@dataclass(frozen=True, slots=True)
+class StateView:
+    """What --describe shows."""
+
+    rows: Sequence[PartitionRow]
+
+    def write(self, out: TextIO, *, as_json: bool) -> None:
+        """Write the table or the JSON, or that there is nothing."""
+        if as_json:
+            write_json([row.as_json() for row in self.rows], out)
+        elif not self.rows:
+            out.write("No mirror partitions found\n")
+        else:
+            cells = [
+                (
+                    row.mirror,
+                    row.topic,
+                    row.partition,
+                    row.source_offset,
+                    row.destination_offset,
+                    row.lag,
+                    row.state,
+                )
+                for row in self.rows
+            ]
+            write_table(STATE_COLUMNS, cells, out)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedView:
+    """What --describe --failed shows."""
+
+    rows: Sequence[PartitionRow]
+    retries_max: int
+
+    def write(self, out: TextIO, *, as_json: bool) -> None:
+        """Write the table or the JSON of what has failed, or that nothing has."""
+        failed = [row for row in self.rows if row.state == FAILED]
+        if as_json:
+            write_json([row.as_json() for row in failed], out)
+        elif not failed:
+            out.write("No failed partitions found\n")
+        else:
+            cells = [
+                (row.mirror, row.topic, row.partition, self._retry(row), _one_line(row))
+                for row in failed
+            ]
+            write_table(FAILED_COLUMNS, cells, out)
+
+    def _retry(self, row: PartitionRow) -> str:
+        if row.retry_attempt < 0:
+            return "NonRetryable"
+        return f"{row.retry_attempt}/{self.retries_max}"
+
+
+def _known(offset: int) -> int | None:
+    return None if offset < 0 else offset
+
+
+def _one_line(row: PartitionRow) -> str | None:
+    if not row.error_message:
+        return None
+    return cut_right(" ".join(row.error_message.split()), ERROR_CHARS_MAX)

@@ -1,0 +1,61 @@
+"""``twinlog serve config/server.properties``: starts a broker and stays until it is stopped."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from twinlog.cli.failures import CliError
+from twinlog.cli.pid_file import PidFile
+from twinlog.config.broker import BROKER
+from twinlog.config.declare import Settings
+from twinlog.config.logs import log_dirs
+from twinlog.config.read import read_settings
+
+
+def parser(prog: str) -> argparse.ArgumentParser:
+    """Give the parser of the command's flags."""
+    made = argparse.ArgumentParser(prog=prog, description="Start a broker.")
+    made.add_argument("properties", metavar="FILE", type=Path, help="config/server.properties")
+    made.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting that wins over the file; may be given again",
+    )
+    return made
+
+
+def run(options: argparse.Namespace) -> int:
+    """Start the broker; give its exit code when it has stopped."""
+    settings = settings_of(options.properties, options.override)
+    if settings.ignored:
+        print(
+            f"{options.properties}: settings of Kafka without effect here: "
+            f"{', '.join(settings.ignored)}",
+            file=sys.stderr,
+        )
+    # Imported late: a mistake in the file is told without loading a broker.
+    from twinlog.broker.server import run as run_broker
+
+    with pid_file_of(settings).held():
+        return run_broker(settings)
+
+
+def settings_of(file: Path, overrides: list[str]) -> Settings:
+    """Read a broker's settings; raises CliError or SettingsError, naming what to do."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise CliError(
+            f"{file} does not exist: name a properties file, such as config/server.properties"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise CliError(f"{file} is not UTF-8 (byte {error.start}): save it as UTF-8") from None
+    return read_settings(BROKER, text, file_name=str(file), overrides=overrides)
+
+
+def pid_file_of(settings: Settings) -> PidFile:
+    """Give the file that says which process serves the first log dir; it lies beside it."""
+    folder = Path(log_dirs(settings)[0])
+    return PidFile(folder.with_name(f"{folder.name}.pid"))
