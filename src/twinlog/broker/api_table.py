@@ -11,6 +11,21 @@ from typing import Any, Final, TypeVar
 from twinlog.broker.context import Context, SpokenApi
 from twinlog.broker.handlers.api_versions import handle_api_versions
 from twinlog.broker.handlers.fetch import handle_fetch
+from twinlog.broker.handlers.group_offsets import (
+    handle_offset_commit,
+    handle_offset_delete,
+    handle_offset_fetch,
+)
+from twinlog.broker.handlers.groups import (
+    handle_delete_groups,
+    handle_describe_groups,
+    handle_find_coordinator,
+    handle_heartbeat,
+    handle_join_group,
+    handle_leave_group,
+    handle_list_groups,
+    handle_sync_group,
+)
 from twinlog.broker.handlers.metadata import (
     handle_describe_cluster,
     handle_describe_topic_partitions,
@@ -20,6 +35,17 @@ from twinlog.broker.handlers.offsets import handle_list_offsets, handle_offset_f
 from twinlog.broker.handlers.produce import handle_produce
 from twinlog.wire.messages.api_versions import API_VERSIONS
 from twinlog.wire.messages.fetch import FETCH
+from twinlog.wire.messages.group_offsets import OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH
+from twinlog.wire.messages.groups import (
+    DELETE_GROUPS,
+    DESCRIBE_GROUPS,
+    FIND_COORDINATOR,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    LIST_GROUPS,
+    SYNC_GROUP,
+)
 from twinlog.wire.messages.metadata import DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS, METADATA
 from twinlog.wire.messages.offsets import LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
 from twinlog.wire.messages.produce import PRODUCE
@@ -55,8 +81,19 @@ ROWS: Final = (
     row(FETCH, handle_fetch),
     row(LIST_OFFSETS, handle_list_offsets),
     row(METADATA, handle_metadata),
+    row(OFFSET_COMMIT, handle_offset_commit),
+    row(OFFSET_FETCH, handle_offset_fetch),
+    row(FIND_COORDINATOR, handle_find_coordinator),
+    row(JOIN_GROUP, handle_join_group),
+    row(HEARTBEAT, handle_heartbeat),
+    row(LEAVE_GROUP, handle_leave_group),
+    row(SYNC_GROUP, handle_sync_group),
+    row(DESCRIBE_GROUPS, handle_describe_groups),
+    row(LIST_GROUPS, handle_list_groups),
     row(API_VERSIONS, handle_api_versions),
     row(OFFSET_FOR_LEADER_EPOCH, handle_offset_for_leader_epoch),
+    row(DELETE_GROUPS, handle_delete_groups),
+    row(OFFSET_DELETE, handle_offset_delete),
     row(DESCRIBE_CLUSTER, handle_describe_cluster),
     row(DESCRIBE_TOPIC_PARTITIONS, handle_describe_topic_partitions),
 )
