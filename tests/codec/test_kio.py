@@ -3,11 +3,11 @@
 from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.kio_twin import bytes_of, kio_class, read, twin_of
-from support.messages import EVERY_MESSAGE, Declared, as_of, label_of, messages_of
+from support.messages import EVERY_MESSAGE, Declared, as_of, examples, label_of, messages_of
 from twinlog.wire.api_keys import MIRROR_KEYS_START
 from twinlog.wire.codec import encode_bytes
 
@@ -19,7 +19,7 @@ KNOWN = [declared for declared in EVERY_MESSAGE if declared.api.key < MIRROR_KEY
 
 @pytest.mark.parametrize("declared", KNOWN, ids=label_of)
 @given(chosen=st.data())
-@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(20)
 def test_the_bytes_are_those_of_kio(declared: Declared, chosen: Any) -> None:
     message = chosen.draw(messages_of(declared.message))
     for version, flexible in declared.versions():

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from support.messages import EVERY_MESSAGE, Declared, as_of, label_of, messages_of
+from support.messages import EVERY_MESSAGE, Declared, as_of, examples, label_of, messages_of
 from twinlog.wire.codec import decode_whole, encode_bytes
 
 each_message = pytest.mark.parametrize("declared", EVERY_MESSAGE, ids=label_of)
@@ -14,7 +14,7 @@ each_message = pytest.mark.parametrize("declared", EVERY_MESSAGE, ids=label_of)
 
 @each_message
 @given(chosen=st.data())
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(25)
 def test_a_message_comes_back_as_it_went(declared: Declared, chosen: Any) -> None:
     message = chosen.draw(messages_of(declared.message))
     for version, flexible in declared.versions():

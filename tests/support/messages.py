@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from twinlog.wire.messages.every import APIS
@@ -33,6 +34,15 @@ EVERY_MESSAGE: Final = [
     for api in APIS
     for message, side in ((api.request, "request"), (api.response, "response"))
 ]
+
+
+def examples(count: int) -> settings:
+    """Try ``count`` messages; what is big or slow to make is no fault of the message's."""
+    return settings(
+        max_examples=count,
+        phases=[Phase.explicit, Phase.generate, Phase.shrink],
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
 
 
 def label_of(declared: Declared) -> str:
