@@ -74,8 +74,16 @@ EXIT_FAILED: Final = 1
 
 def run(settings: Settings) -> int:
     """Run a broker until SIGTERM or SIGINT; give the exit code. Raises SettingsError."""
+    server = Server(settings)
+
+    async def serve() -> int:
+        loop = asyncio.get_running_loop()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(name, server.stop)
+        return await server.serve()
+
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(Server(settings).serve())
+        return runner.run(serve())
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
@@ -108,14 +116,21 @@ class Server:
         self._partitions: Final = Partitions()
         self._stop: Final = asyncio.Event()
         self._is_open: Final = asyncio.Event()
+        self._doors: list[Door] = []
         folders: tuple[str, ...] = settings[LOG_DIRS]
         self._logs: Final = Logs(folders)
 
+    def stop(self) -> None:
+        """Begin the orderly way down; ``serve`` returns when it is done."""
+        self._stop.set()
+
+    async def wait_until_open(self) -> tuple[Endpoint, ...]:
+        """Wait until requests are answered; give the addresses that clients are told."""
+        await self._is_open.wait()
+        return tuple(door.address for door in self._doors)
+
     async def serve(self) -> int:
         """Start, serve until told to stop, drain, stop."""
-        loop = asyncio.get_running_loop()
-        for name in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(name, self._stop.set)
         store = self._open_store()
         facts = Facts(store, self._waiting)
         try:
@@ -203,15 +218,15 @@ class Server:
                     tasks.create_task(one)
                     for one in (watch.run(), groups.drive(), mirrors.drive(), housekeeping.run())
                 ]
-                doors = await self._open_doors(tasks, Dispatch(ROWS, broker))
-                await self._register(facts, cluster_id, doors)
+                self._doors = await self._open_doors(tasks, Dispatch(ROWS, broker))
+                await self._register(facts, cluster_id)
                 watch.begin()
                 self._is_open.set()
                 log.info("started", extra={"broker": self._broker_id, "cluster": cluster_id})
                 await self._stop.wait()
                 log.info("stopping", extra={"broker": self._broker_id})
                 drain_s = self._settings[CONTROLLED_SHUTDOWN_DRAIN_MS] / 1000
-                for door in doors:
+                for door in self._doors:
                     await door.listener.stop(drain_s)
                 for task in loops:
                     task.cancel()
@@ -219,7 +234,7 @@ class Server:
         finally:
             self._close(is_clean=is_clean)
 
-    async def _open_doors(self, tasks: asyncio.TaskGroup, dispatch: Dispatch) -> "list[Door]":
+    async def _open_doors(self, tasks: asyncio.TaskGroup, dispatch: Dispatch) -> list[Door]:
         """Listen everywhere; requests wait until the partitions are there."""
 
         async def answer_when_open(frame: Buffer, peer: Peer) -> Parts | None:
@@ -252,9 +267,9 @@ class Server:
             log.info("listening", extra={"listener": str(replace(endpoint, port=listener.port))})
         return doors
 
-    async def _register(self, facts: Facts, cluster_id: str, doors: "list[Door]") -> None:
+    async def _register(self, facts: Facts, cluster_id: str) -> None:
         """Tell the cluster that this broker serves; it leads again, in new leader epochs."""
-        address = doors[0].address
+        address = self._doors[0].address
         log_epochs = {one.of: one.epochs.latest for one in self._logs}
 
         def decide(image: ClusterImage) -> list[Change]:
