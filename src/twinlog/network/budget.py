@@ -18,7 +18,8 @@ class FrameBudget:
 
     def take(self, size: int, when_room: Callable[[], None]) -> bool:
         """Take ``size`` bytes and tell True, or call ``when_room`` later and tell False."""
-        if self.taken_bytes and self.taken_bytes + size > self._bytes_max:
+        is_bounded = self._bytes_max >= 0
+        if is_bounded and self.taken_bytes and self.taken_bytes + size > self._bytes_max:
             self._waiting.append(when_room)
             return False
         self.taken_bytes += size

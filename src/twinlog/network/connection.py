@@ -34,7 +34,7 @@ TURN_FRAMES_MAX: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a listener allows; the names in Kafka's settings are given where there is one."""
+    """What a listener allows, with Kafka's names; idle and queued may be -1, for no bound."""
 
     frame_bytes_max: int = 104_857_600  # socket.request.max.bytes
     queued_bytes_max: int = 268_435_456  # queued.max.request.bytes
@@ -84,6 +84,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._is_reading = True
         self._is_turn_due = False
         self._has_ended = False
+        self._grace: asyncio.TimerHandle | None = None
         self._is_stopping = False
         self._sent_bytes = 0
         self._moved_at = shared.loop.time()
@@ -136,7 +137,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         if self._current is None and not self._queue:
             self.finish()
             return self._output.is_full
-        self._shared.loop.call_later(self._shared.limits.grace_ms_max / 1000, self.abort)
+        grace_s = self._shared.limits.grace_ms_max / 1000
+        self._grace = self._shared.loop.call_later(grace_s, self.abort)
         return True
 
     def pause_writing(self) -> None:
@@ -156,6 +158,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._output.dispose()
         if self._current is not None:
             self._current.cancel()
+        if self._grace is not None:
+            self._grace.cancel()
         taken, self._budget_bytes = self._budget_bytes, 0
         self._shared.connections.discard(self)
         self._shared.budget.give_back(taken)
@@ -187,7 +191,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._moved_at = now_s
         elif self._reader.is_inside_frame and quiet_ms > limits.stalled_ms_max:
             self._give_up(f"a frame stopped half way {quiet_ms:.0f} ms ago")
-        elif quiet_ms > limits.idle_ms_max:
+        elif 0 <= limits.idle_ms_max < quiet_ms:
             log.debug("closing connection from %s: idle for %.0f ms", self.peer, quiet_ms)
             self.abort()
 
@@ -293,7 +297,9 @@ class ServerConnection(asyncio.BufferedProtocol):
     def _reserve(self) -> None:
         """Take room in the listener's budget for the big frame that is being received."""
         size = self._reader.receiving_bytes
-        if size < BIG_FRAME_BYTES or self._is_frame_paid or self._is_stopping:
+        if size < BIG_FRAME_BYTES or self._is_frame_paid or self._waits_for_room:
+            return
+        if self._is_stopping:
             return
         if self._shared.budget.take(size, self._room_came):
             self._budget_bytes += size

@@ -39,6 +39,7 @@ class Listener:
     ) -> None:
         limits = limits or Limits()
         self._server: asyncio.Server | None = None
+        self._port = 0
         self._sweeper: asyncio.TimerHandle | None = None
         self._all_lost: asyncio.Future[None] | None = None
         self._is_running = False
@@ -81,9 +82,8 @@ class Listener:
     @property
     def port(self) -> int:
         """The port listened on, also when the system chose it."""
-        assert self._server is not None, "the listener has not been started"
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
+        assert self._port, "the listener has not been started"
+        return self._port
 
     async def start(self, host: str, port: int) -> None:
         """Listen on ``host`` (empty: every address) and ``port`` (0: the system chooses).
@@ -93,6 +93,7 @@ class Listener:
         self._server = await self._shared.loop.create_server(
             lambda: ServerConnection(self._shared), host or None, port, backlog=BACKLOG
         )
+        self._port = self._server.sockets[0].getsockname()[1]
         self._is_running = True
         self._schedule_sweep()
 
@@ -135,8 +136,9 @@ class Listener:
 
     def _schedule_sweep(self) -> None:
         limits = self._shared.limits
-        shortest_s = min(limits.idle_ms_max, limits.stalled_ms_max) / 1000
-        self._sweeper = self._shared.loop.call_later(min(SWEEP_S_MAX, shortest_s / 4), self._sweep)
+        idle_ms = limits.idle_ms_max if limits.idle_ms_max >= 0 else limits.stalled_ms_max
+        every_s = min(SWEEP_S_MAX, idle_ms / 4000, limits.stalled_ms_max / 4000)
+        self._sweeper = self._shared.loop.call_later(every_s, self._sweep)
 
     def _sweep(self) -> None:
         now_s = self._shared.loop.time()

@@ -40,3 +40,9 @@ def test_those_who_wait_are_served_in_order_and_may_wait_again() -> None:
 def test_giving_back_more_than_was_taken_is_a_fault() -> None:
     with pytest.raises(AssertionError):
         FrameBudget(100).give_back(1)
+
+
+def test_a_bound_of_minus_one_is_none() -> None:
+    budget = FrameBudget(-1)
+    assert budget.take(1 << 40, lambda: None)
+    assert budget.take(1 << 40, lambda: None)

@@ -292,6 +292,29 @@ async def test_an_idle_connection_is_closed() -> None:
         assert listener.connection_count == 0
 
 
+async def test_an_idle_bound_of_minus_one_is_none() -> None:
+    limits = Limits(idle_ms_max=-1, stalled_ms_max=8)
+    async with listening(echo, limits) as listener, connected(listener.port) as client:
+        await asyncio.sleep(0.05)
+        await client.send(b"still here")
+        assert await client.receive() == b"still here"
+
+
+async def test_a_client_that_said_its_last_word_waits_no_longer_than_the_grace() -> None:
+    async def never() -> Parts:
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError("nothing was waited for")
+
+    async with (
+        listening(lambda frame, peer: never(), Limits(grace_ms_max=10)) as listener,
+        connected(listener.port) as client,
+    ):
+        await client.send(b"a long poll")
+        client.writer.write_eof()
+        assert await client.receive_rest() == b""
+        assert listener.connection_count == 0
+
+
 async def test_a_frame_that_stops_half_way_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
     limits = Limits(stalled_ms_max=40)
     async with listening(echo, limits) as listener, connected(listener.port) as client:

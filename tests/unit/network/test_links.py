@@ -16,15 +16,22 @@ QUICK = LinkSettings(backoff_ms_min=1, backoff_ms_max=8, connect_timeout_ms=2_00
 
 
 class Most(Random):
-    """Draws the largest number there is."""
+    """Draws the largest number there is, and remembers what it was."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drawn: list[float] = []
 
     def uniform(self, a: float, b: float) -> float:
+        self.drawn.append(b)
         return b
 
 
 @asynccontextmanager
-async def links_with(settings: LinkSettings = QUICK) -> AsyncIterator[Links]:
-    links = Links(settings, Most())
+async def links_with(
+    settings: LinkSettings = QUICK, random: Random | None = None
+) -> AsyncIterator[Links]:
+    links = Links(settings, random or Most())
     try:
         yield links
     finally:
@@ -56,38 +63,36 @@ async def test_a_lost_connection_is_opened_again_after_a_back_off() -> None:
         assert second.is_open
 
 
-async def test_the_back_off_doubles_up_to_its_bound_and_ends_with_success() -> None:
-    settings = LinkSettings(backoff_ms_min=1_000, backoff_ms_max=5_000)
-    async with links_with(settings) as links:
-        address = unused_address()
+async def test_the_back_off_doubles_up_to_its_bound() -> None:
+    random = Most()
+    address = unused_address()
+    async with links_with(random=random) as links:
         assert links.wait_of(address) == 0
-        with pytest.raises(PeerUnavailable, match="refused"):
-            await links.connection_to(address)
-        assert 0.5 < links.wait_of(address) <= 1
-    async with links_with() as links:
-        waits = []
         for _ in range(6):
             with pytest.raises(PeerUnavailable, match="refused"):
                 await links.connection_to(address)
-            waits.append(links.wait_of(address))
-        assert max(waits) <= 0.008
-        assert waits[-1] > 0.004
-        broker = ScriptedBroker()
-        async with listening(broker.on_frame) as listener:
-            assert (await links.connection_to(Address("127.0.0.1", listener.port))).is_open
+    assert random.drawn == [1, 2, 4, 8, 8, 8]
+
+
+async def test_an_address_that_failed_is_left_alone_for_a_while() -> None:
+    async with links_with(LinkSettings(backoff_ms_min=60_000, backoff_ms_max=60_000)) as links:
+        address = unused_address()
+        with pytest.raises(PeerUnavailable, match="refused"):
+            await links.connection_to(address)
+        assert 30 < links.wait_of(address) <= 60.1
 
 
 async def test_those_who_ask_while_an_opening_fails_share_its_failure() -> None:
-    async with links_with() as links:
+    random = Most()
+    async with links_with(random=random) as links:
         address = unused_address()
         asked = [links.connection_to(address) for _ in range(10)]
         outcomes = await asyncio.gather(*asked, return_exceptions=True)
         assert all(isinstance(outcome, PeerUnavailable) for outcome in outcomes)
-        assert links.wait_of(address) < 0.0015  # of one failure, not of ten
+    assert random.drawn == [1]
 
 
 async def test_no_more_than_a_few_connections_are_opened_at_once() -> None:
-    settings = LinkSettings(opening_max=2, connect_timeout_ms=60)
     begun = 0
 
     def note(frame: object, peer: object) -> None:
@@ -98,7 +103,7 @@ async def test_no_more_than_a_few_connections_are_opened_at_once() -> None:
         listening(note) as one,
         listening(note) as two,
         listening(note) as three,
-        links_with(settings) as links,
+        links_with(LinkSettings(opening_max=2)) as links,
     ):
         asked = [
             asyncio.ensure_future(links.connection_to(Address("127.0.0.1", each.port)))
@@ -106,9 +111,13 @@ async def test_no_more_than_a_few_connections_are_opened_at_once() -> None:
         ]
         await eventually(lambda: begun == 2)
         assert three.connection_count == 0
+        asked[0].cancel()
+        await eventually(lambda: begun == 3)
+        for each in asked:
+            each.cancel()
         outcomes = await asyncio.gather(*asked, return_exceptions=True)
-        assert all(isinstance(outcome, PeerUnavailable) for outcome in outcomes)
-        assert begun == 3
+        assert all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes)
+        await eventually(lambda: one.connection_count == 0)
 
 
 async def test_connections_to_addresses_that_are_gone_are_closed() -> None:
