@@ -1,14 +1,13 @@
 """Runs real Apache Kafka: a KRaft node, more brokers beside it, or Kafka 2.1 as it was."""
 
 import base64
-import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
+from support.cluster_admin import admin_of, create_topic, offsets_of
 from support.jvm import java_server, run_tool
 from support.kafka_install import KAFKA_4, RELEASES, Release
 from support.server_process import ServerProcess, free_port
@@ -30,13 +29,6 @@ _COMMON = {
     "log.cleaner.dedupe.buffer.size": "16777216",
     "log.retention.check.interval.ms": "1000",
     "log.segment.delete.delay.ms": "500",
-}
-_NOT_YET = {
-    KafkaError.NOT_LEADER_FOR_PARTITION,
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-    KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError._UNKNOWN_PARTITION,
-    KafkaError._UNKNOWN_TOPIC,
 }
 
 
@@ -101,7 +93,7 @@ class KafkaNode:
 
     def admin(self) -> AdminClient:
         """Give an admin client of it."""
-        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 2})
+        return admin_of(self)
 
     def create_topic(
         self,
@@ -112,27 +104,11 @@ class KafkaNode:
         config: dict[str, str] | None = None,
     ) -> None:
         """Create a topic and return when the broker leads all of it."""
-        admin = self.admin()
-        new = NewTopic(name, partitions, replicas, config=config or {})
-        admin.create_topics([new], operation_timeout=20)[name].result(timeout=30)
-        for partition in range(partitions):
-            self.offsets(name, partition)
+        create_topic(self, name, partitions=partitions, replicas=replicas, config=config)
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
         """Give a partition's log start and high watermark."""
-        config = {
-            "bootstrap.servers": self.bootstrap,
-            "group.id": "twinlog-tests-offsets",
-            "log_level": 2,
-            # For read_committed, which is librdkafka's default, the end would be the last stable
-            # offset, and an open transaction would hide what lies behind it.
-            "isolation.level": "read_uncommitted",
-        }
-        consumer = Consumer(config)
-        try:
-            return _watermarks(consumer, TopicPartition(topic, partition))
-        finally:
-            consumer.close()
+        return offsets_of(self, topic, partition)
 
     def partition_folder(self, topic: str, partition: int) -> Path:
         """The folder in which it keeps that partition's segments."""
@@ -175,20 +151,6 @@ class KafkaNode:
             "broker.session.timeout.ms": "3000",
             "broker.heartbeat.interval.ms": "500",
         }
-
-
-def _watermarks(consumer: Consumer, of: TopicPartition) -> tuple[int, int]:
-    """Ask until the broker has heard of a topic that the controller made a moment ago."""
-    deadline = time.monotonic() + 20
-    while True:
-        try:
-            low, high = consumer.get_watermark_offsets(of, timeout=20)
-        except KafkaException as error:
-            if error.args[0].code() not in _NOT_YET or time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-        else:
-            return int(low), int(high)
 
 
 def _random_uuid() -> str:

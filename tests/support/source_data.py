@@ -8,6 +8,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from support.cluster_admin import delete_records
 from support.kafka_node import KafkaNode
 from support.log_bytes import batches_of, segments_of
 from support.waiting import wait_until
@@ -215,16 +216,6 @@ def _emptied(node: KafkaNode, data: SourceData) -> None:
         producer.produce(topic, f"{number}".encode())
     flush(producer)
     delete_records(node, topic, 0, before=500)
-
-
-def delete_records(node: KafkaNode, topic: str, partition: int, *, before: int) -> None:
-    """Move a partition's start by DeleteRecords, and wait until the broker says so."""
-    admin = node.admin()  # held by name: without it nobody would wait for the answer
-    asked = admin.delete_records([TopicPartition(topic, partition, before)])
-    for future in asked.values():
-        future.result(timeout=30)
-    start, _ = node.offsets(topic, partition)
-    assert start == before, f"{topic}-{partition} begins at {start} after DeleteRecords({before})"
 
 
 def _half_empty(node: KafkaNode, data: SourceData) -> None:
