@@ -148,9 +148,12 @@ class BrokerConnection:
                 known = _highest_known(answer, version)
                 answer = await self._ask_versions(known, timeout_s)
         except PeerUnavailable:
-            if version > 0 and self._exchange.was_cut:
+            if not self._exchange.was_cut:
+                raise
+            if version > 0:
                 return False
-            raise
+            why = "it closes the connection on ApiVersions; does it expect TLS?"
+            raise PeerUnavailable(self.address, why) from None
         except asyncio.CancelledError:
             self._exchange.fail("opening was given up")
             raise

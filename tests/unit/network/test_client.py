@@ -8,7 +8,7 @@ import pytest
 
 from support.listening import echo, framed, listening
 from support.scripted_broker import ScriptedBroker, serving
-from twinlog.model.errors import ApiError, ErrorCode
+from twinlog.model.errors import ApiError, ErrorCode, WireError
 from twinlog.network.addresses import Address
 from twinlog.network.client import BrokerConnection
 from twinlog.network.exchange import PeerUnavailable
@@ -166,6 +166,16 @@ async def test_a_peer_that_speaks_something_else_is_said_to_do_so() -> None:
     async with listening(echo) as listener:
         address = Address("127.0.0.1", listener.port)
         with pytest.raises(PeerUnavailable, match="broke the protocol"):
+            await BrokerConnection.open(address, "test", timeout_s=5)
+
+
+async def test_a_peer_that_closes_on_every_version_may_expect_tls() -> None:
+    def close(frame: Buffer, peer: Peer) -> Parts:
+        raise WireError("not what was expected")
+
+    async with listening(close) as listener:
+        address = Address("127.0.0.1", listener.port)
+        with pytest.raises(PeerUnavailable, match="ApiVersions; does it expect TLS"):
             await BrokerConnection.open(address, "test", timeout_s=5)
 
 
