@@ -12,6 +12,7 @@ from twinlog.broker.waiting import Waiting
 from twinlog.config.declare import Settings
 from twinlog.model.ids import BrokerId
 from twinlog.network.peer import Peer
+from twinlog.replication.fetch_sessions import FetchSessions
 
 if TYPE_CHECKING:
     from twinlog.coordination.outcome import Outcome
@@ -61,6 +62,7 @@ class Broker:
     facts: Facts
     partitions: Partitions
     waiting: Waiting
+    fetch_sessions: FetchSessions
     groups: Coordinators
     mirror_states: Coordinators
     spoken: tuple[SpokenApi, ...]

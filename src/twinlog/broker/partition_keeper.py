@@ -6,8 +6,8 @@ from typing import Final
 
 from twinlog.broker.clock import Clock
 from twinlog.broker.log_settings import log_settings, min_insync_replicas
+from twinlog.broker.partition_news import PartitionNews
 from twinlog.broker.partitions import Partition, Partitions
-from twinlog.broker.waiting import Waiting
 from twinlog.cluster.changes import Change, TopicDeleted, TopicSet
 from twinlog.cluster.facts import PartitionFact, TopicFact
 from twinlog.cluster.image import ClusterImage
@@ -30,14 +30,14 @@ class PartitionKeeper:
         settings: Settings,
         logs: Logs,
         partitions: Partitions,
-        waiting: Waiting,
+        news: PartitionNews,
         clock: Clock,
     ) -> None:
         self._broker_id: Final = broker_id
         self._settings: Final = settings
         self._logs: Final = logs
         self._partitions: Final = partitions
-        self._waiting: Final = waiting
+        self._news: Final = news
         self._clock: Final = clock
 
     def begin(self, image: ClusterImage) -> None:
@@ -77,7 +77,7 @@ class PartitionKeeper:
             of = TopicPartition(topic.name, index)
             if self._partitions.remove(of) is not None:
                 self._logs.delete(of, self._clock.uuid())
-                self._waiting.notify(of)
+                self._news.tell(of, topic.id)
                 log.info("partition deleted", extra={"partition": str(of)})
 
     def _keep(self, topic: TopicFact) -> None:
@@ -107,9 +107,10 @@ class PartitionKeeper:
             log.error("partition cannot be opened", extra={"partition": str(of), "why": str(error)})
             return None
         replica = self._replica(opened, fact, self._logs.high_watermark_of(of))
-        partition = Partition(of, topic.id, opened, replica, self._waiting)
+        partition = Partition(of, topic.id, opened, replica, self._news)
         partition.mirror = topic.mirror
         self._partitions.add(partition)
+        self._news.tell(of, topic.id)
         return partition
 
     def _replica(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from twinlog.broker.waiting import Waiting
+from twinlog.broker.partition_news import PartitionNews
 from twinlog.cluster.facts import DesiredState, MirrorTopicFact
 from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import LeaderEpoch, Offset, TopicId, TopicPartition
@@ -22,7 +22,7 @@ class Partition:
     """
 
     __slots__ = (
-        "_waiting",
+        "_news",
         "log",
         "min_insync_replicas",
         "mirror",
@@ -37,7 +37,7 @@ class Partition:
         topic_id: TopicId,
         log: PartitionLog,
         replica: LeaderReplica,
-        waiting: Waiting,
+        news: PartitionNews,
     ) -> None:
         """Lead with ``replica``'s epoch; ``lead`` takes another one later."""
         self.of: Final = of
@@ -46,7 +46,7 @@ class Partition:
         self.replica = replica
         self.min_insync_replicas = 1
         self.mirror: MirrorTopicFact | None = None
-        self._waiting = waiting
+        self._news = news
 
     @property
     def leader_epoch(self) -> LeaderEpoch:
@@ -59,7 +59,7 @@ class Partition:
             f"{self.of}: leader epoch {self.replica.leader_epoch} -> {replica.leader_epoch}"
         )
         self.replica = replica
-        self._waiting.notify(self.of)
+        self._news.tell(self.of, self.topic_id)
 
     @property
     def high_watermark(self) -> Offset:
@@ -179,7 +179,7 @@ class Partition:
 
     def _advance(self) -> None:
         self.replica.log_changed(self.log.start, self.log.end)
-        self._waiting.notify(self.of)
+        self._news.tell(self.of, self.topic_id)
 
 
 class Partitions:

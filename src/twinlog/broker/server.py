@@ -20,6 +20,7 @@ from twinlog.broker.loops.coordinators import CoordinatorLoop, Kind
 from twinlog.broker.loops.housekeeping import Housekeeping
 from twinlog.broker.new_topics import NewTopics
 from twinlog.broker.partition_keeper import PartitionKeeper
+from twinlog.broker.partition_news import PartitionNews
 from twinlog.broker.partitions import Partitions
 from twinlog.broker.state_logs import PartitionStateLog
 from twinlog.broker.waiting import Waiting
@@ -57,6 +58,7 @@ from twinlog.model.ids import BrokerId, TopicName, TopicPartition
 from twinlog.network.connection import Answer, Limits
 from twinlog.network.listener import Listener
 from twinlog.network.peer import Peer
+from twinlog.replication.fetch_sessions import FetchSessions
 from twinlog.storage.folders import encode_uuid
 from twinlog.storage.logs import Logs
 from twinlog.storage.settings import LogSettings
@@ -67,6 +69,7 @@ log = logging.getLogger(__name__)
 
 METADATA_FILE: Final = "metadata.db"
 MINUTE_MS: Final = 60_000
+SESSION_ID_MAX: Final = 0x7FFF_FFFE
 
 EXIT_STOPPED: Final = 0
 EXIT_FAILED: Final = 1
@@ -185,12 +188,16 @@ class Server:
                 log.warning("log of no known topic, kept aside", extra={"folder": one.folder})
 
     async def _run(self, store: LocalStore, facts: Facts, cluster_id: str) -> None:
+        sessions = FetchSessions(
+            self._settings[coordinators.MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS],
+            lambda: 1 + int(self._clock.fraction() * SESSION_ID_MAX),
+        )
         keeper = PartitionKeeper(
             self._broker_id,
             self._settings,
             self._logs,
             self._partitions,
-            self._waiting,
+            PartitionNews(self._waiting, sessions),
             self._clock,
         )
         watch = ClusterWatch(store, facts, keeper)
@@ -203,6 +210,7 @@ class Server:
             facts=facts,
             partitions=self._partitions,
             waiting=self._waiting,
+            fetch_sessions=sessions,
             groups=groups,
             mirror_states=mirrors,
             spoken=spoken(),

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Callable, Hashable, Iterable
 from typing import Final
 
-Wake = Callable[[], None]
-
 
 class Waiting:
     """Who waits for which key; a key is whatever may change: a partition, a group, the image.
@@ -17,7 +15,7 @@ class Waiting:
     __slots__ = ("_waiters",)
 
     def __init__(self) -> None:
-        self._waiters: Final[dict[Hashable, set[asyncio.Future[None]]]] = {}
+        self._waiters: Final[dict[Hashable, set[asyncio.Future[bool]]]] = {}
 
     def notify(self, key: Hashable) -> None:
         """Wake everybody who waits for ``key``."""
@@ -25,8 +23,7 @@ class Waiting:
         if waiters is None:
             return
         for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+            _settle(waiter, True)
 
     async def until(
         self,
@@ -36,26 +33,29 @@ class Waiting:
         timeout_s: float,
     ) -> bool:
         """Wait until ``is_ready()``, looking again at each notice; False at the deadline."""
-        if is_ready():
-            return True
         keys = tuple(keys)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
-        while (left_s := deadline - loop.time()) > 0:
-            waiter: asyncio.Future[None] = loop.create_future()
-            for key in keys:
-                self._waiters.setdefault(key, set()).add(waiter)
-            timer = loop.call_later(left_s, _expire, waiter)
-            try:
-                await waiter
-            finally:
-                timer.cancel()
-                self._forget(waiter, keys)
-            if is_ready():
-                return True
-        return is_ready()
+        while not is_ready():
+            left_s = deadline - loop.time()
+            if left_s <= 0 or not await self.notice(keys, timeout_s=left_s):
+                return is_ready()
+        return True
 
-    def _forget(self, waiter: asyncio.Future[None], keys: Iterable[Hashable]) -> None:
+    async def notice(self, keys: tuple[Hashable, ...], *, timeout_s: float) -> bool:
+        """Wait for the next notice of one of ``keys``; False when none came in time."""
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[bool] = loop.create_future()
+        for key in keys:
+            self._waiters.setdefault(key, set()).add(waiter)
+        timer = loop.call_later(timeout_s, _settle, waiter, False)
+        try:
+            return await waiter
+        finally:
+            timer.cancel()
+            self._forget(waiter, keys)
+
+    def _forget(self, waiter: asyncio.Future[bool], keys: Iterable[Hashable]) -> None:
         for key in keys:
             waiters = self._waiters.get(key)
             if waiters is not None:
@@ -64,6 +64,6 @@ class Waiting:
                     del self._waiters[key]
 
 
-def _expire(waiter: asyncio.Future[None]) -> None:
+def _settle(waiter: asyncio.Future[bool], result: bool) -> None:  # noqa: FBT001 - as above
     if not waiter.done():
-        waiter.set_result(None)
+        waiter.set_result(result)

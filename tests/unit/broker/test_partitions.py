@@ -3,17 +3,20 @@ from pathlib import Path
 import pytest
 
 from support.batches import batch
+from twinlog.broker.partition_news import PartitionNews
 from twinlog.broker.partitions import Partition, Partitions
 from twinlog.broker.waiting import Waiting
 from twinlog.cluster.facts import DesiredState, MirrorTopicFact
 from twinlog.model.errors import ApiError, CorruptBatchError, ErrorCode
 from twinlog.model.ids import NO_TOPIC_ID, BrokerId, LeaderEpoch, Offset, TopicName, TopicPartition
+from twinlog.replication.fetch_sessions import FetchSessions
 from twinlog.replication.leader import LeaderReplica
 from twinlog.storage.logs import Logs
 from twinlog.storage.settings import LogSettings
 
 OF = TopicPartition(TopicName("t"), 0)
 ME = BrokerId(1)
+NEWS = PartitionNews(Waiting(), FetchSessions(10, lambda: 1))
 
 
 def replica(epoch: int, end: int = 0) -> LeaderReplica:
@@ -32,7 +35,7 @@ def replica(epoch: int, end: int = 0) -> LeaderReplica:
 @pytest.fixture
 def partition(tmp_path: Path) -> Partition:
     log = Logs([str(tmp_path)]).create(OF, NO_TOPIC_ID, LogSettings())
-    return Partition(OF, NO_TOPIC_ID, log, replica(0), Waiting())
+    return Partition(OF, NO_TOPIC_ID, log, replica(0), NEWS)
 
 
 def mirrored(state: DesiredState) -> MirrorTopicFact:

@@ -4,28 +4,28 @@ v7: incremental sessions. v12: divergence is told in the answer. v13: topics by 
 Kafka: ``rack_id`` and ``replica_id`` are read but change nothing (one broker holds every replica).
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Hashable
 from dataclasses import dataclass
 from typing import Final
 
-from twinlog.broker.context import Context
+from twinlog.broker.context import Broker, Context
 from twinlog.broker.partitions import Partition
 from twinlog.config.coordinators import FETCH_MAX_BYTES
 from twinlog.model.errors import ApiError, DiskError, ErrorCode
-from twinlog.model.ids import NO_OFFSET, LeaderEpoch, Offset, TopicId, TopicName, TopicPartition
+from twinlog.model.ids import LeaderEpoch, Offset, TopicId, TopicName, TopicPartition
+from twinlog.replication.fetch_sessions import FetchContext, SessionPartition
 from twinlog.replication.visible import READ_COMMITTED, Reader
 from twinlog.storage.log import LogSlice
 from twinlog.wire.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
     FetchedPartition,
-    FetchedTopic,
     FetchPartition,
     FetchRequest,
     FetchResponse,
-    FetchTopic,
 )
 
+TOPIC_IDS_SINCE: Final = 13
 NO_DIVERGENCE: Final = EpochEndOffset()
 
 
@@ -42,121 +42,112 @@ def handle_fetch(
     request: FetchRequest, context: Context
 ) -> FetchResponse | Awaitable[FetchResponse]:
     """Read what is there; if it is less than ``min_bytes`` wait for more up to ``max_wait_ms``."""
-    response, is_enough = _read_all(request, context)
-    if is_enough or request.max_wait_ms <= 0:
-        return response
-    return _wait_and_read(request, context)
-
-
-async def _wait_and_read(request: FetchRequest, context: Context) -> FetchResponse:
-    clock = context.broker.clock
-    deadline_ms = clock.now_ms() + request.max_wait_ms
-    watched = _watched(request, context)
-    while True:
-        left_ms = deadline_ms - clock.now_ms()
-        seen = [(of, _visible_end(of, request, context)) for of in watched]
-        moved = await context.broker.waiting.until(
-            lambda seen=seen: any(  # type: ignore[misc]
-                end != _visible_end(of, request, context) for of, end in seen
-            ),
-            watched,
-            timeout_s=max(left_ms, 0) / 1000,
-        )
-        response, is_enough = _read_all(request, context)
-        if is_enough or not moved:
-            return response
-
-
-def _watched(request: FetchRequest, context: Context) -> tuple[TopicPartition, ...]:
-    return tuple(
-        TopicPartition(TopicName(_name_of(topic, context) or ""), asked.partition)
-        for topic in request.topics
-        for asked in topic.partitions
+    broker = context.broker
+    asked = broker.fetch_sessions.begin(
+        request,
+        uses_topic_ids=context.api_version >= TOPIC_IDS_SINCE,
+        is_follower=_reader(request) is Reader.FOLLOWER,
+        now_ms=broker.clock.now_ms(),
     )
+    is_enough = _read_all(asked, request, broker)
+    if is_enough or request.max_wait_ms <= 0:
+        return _finish(asked)
+    return _wait_and_read(asked, request, broker)
 
 
-def _visible_end(of: TopicPartition, request: FetchRequest, context: Context) -> Offset:
-    partition = context.broker.partitions.find(of)
-    return NO_OFFSET if partition is None else partition.visible_end(_reader(request))
+async def _wait_and_read(
+    asked: FetchContext, request: FetchRequest, broker: Broker
+) -> FetchResponse:
+    deadline_ms = broker.clock.now_ms() + request.max_wait_ms
+    keys = _watched(asked, broker)
+    while (left_ms := deadline_ms - broker.clock.now_ms()) > 0:
+        is_news = await broker.waiting.notice(keys, timeout_s=left_ms / 1000)
+        if is_news and _read_all(asked, request, broker):
+            break
+    return _finish(asked)
+
+
+def _finish(asked: FetchContext) -> FetchResponse:
+    session_id, topics = asked.finish()
+    return FetchResponse(session_id=session_id, topics=topics)
+
+
+def _watched(asked: FetchContext, broker: Broker) -> tuple[Hashable, ...]:
+    """Give what to wait for: the session, or without one every partition."""
+    if asked.is_cached:
+        return (asked.session,)
+    names = ((_name_of(p, broker), p.asked.partition) for p in asked.to_read())
+    return tuple(TopicPartition(name, index) for name, index in names if name is not None)
 
 
 def _reader(request: FetchRequest) -> Reader:
     return Reader.of(request.replica_id, request.isolation_level)
 
 
-def _read_all(request: FetchRequest, context: Context) -> tuple[FetchResponse, bool]:
-    """Give the answer as of now, and whether it is worth sending before the deadline."""
-    bytes_max = max(min(request.max_bytes, context.broker.settings[FETCH_MAX_BYTES]), 0)
+def _read_all(asked: FetchContext, request: FetchRequest, broker: Broker) -> bool:
+    """Look at what may have changed; tell whether the answer is worth sending now."""
+    bytes_max = max(min(request.max_bytes, broker.settings[FETCH_MAX_BYTES]), 0)
     budget = Budget(bytes_max)
-    topics = tuple(
-        FetchedTopic(
-            topic=topic.topic,
-            topic_id=topic.topic_id,
-            partitions=tuple(
-                _read(topic, asked, request, context, budget) for asked in topic.partitions
-            ),
-        )
-        for topic in request.topics
-    )
+    for wanted in asked.to_read():
+        answer, is_drained = _read(wanted, request, broker, budget)
+        asked.offer(wanted, answer, is_drained=is_drained)
     taken_bytes = bytes_max - budget.left_bytes
-    is_enough = budget.must_answer_now or taken_bytes >= request.min_bytes or not request.topics
-    return FetchResponse(topics=topics), is_enough
+    return (
+        budget.must_answer_now or taken_bytes >= request.min_bytes or not asked.session.partitions
+    )
 
 
 def _read(
-    topic: FetchTopic,
-    asked: FetchPartition,
-    request: FetchRequest,
-    context: Context,
-    budget: Budget,
-) -> FetchedPartition:
+    wanted: SessionPartition, request: FetchRequest, broker: Broker, budget: Budget
+) -> tuple[FetchedPartition, bool]:
+    """Give the answer for a partition, and whether the reader then has all it may see."""
     try:
-        return _read_partition(_find(topic, asked, context), asked, request, budget)
+        return _read_partition(_find(wanted, broker), wanted.asked, request, budget)
     except ApiError as error:
-        budget.must_answer_now = True
-        return FetchedPartition(
-            partition_index=asked.partition, error_code=error.code, high_watermark=-1
-        )
+        code = error.code
     except DiskError:
-        budget.must_answer_now = True
-        return FetchedPartition(
-            partition_index=asked.partition,
-            error_code=ErrorCode.KAFKA_STORAGE_ERROR,
-            high_watermark=-1,
-        )
+        code = ErrorCode.KAFKA_STORAGE_ERROR
+    budget.must_answer_now = True
+    failed = FetchedPartition(
+        partition_index=wanted.asked.partition, error_code=code, high_watermark=-1
+    )
+    return failed, False
 
 
-def _find(topic: FetchTopic, asked: FetchPartition, context: Context) -> Partition:
-    name = _name_of(topic, context)
+def _find(wanted: SessionPartition, broker: Broker) -> Partition:
+    name = _name_of(wanted, broker)
     if name is None:
-        raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {topic.topic_id}")
-    of = TopicPartition(TopicName(name), asked.partition)
-    partition = context.broker.partitions.find(of)
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {wanted.topic_id}")
+    of = TopicPartition(name, wanted.asked.partition)
+    partition = broker.partitions.find(of)
     if partition is None:
-        raise context.broker.facts.why_absent(of)
-    partition.check_leader_epoch(asked.current_leader_epoch)
+        raise broker.facts.why_absent(of)
+    partition.check_leader_epoch(wanted.asked.current_leader_epoch)
     return partition
 
 
-def _name_of(topic: FetchTopic, context: Context) -> str | None:
-    if context.api_version < 13:
-        return topic.topic
-    fact = context.broker.facts.image.topics_by_id.get(TopicId(topic.topic_id))
+def _name_of(wanted: SessionPartition, broker: Broker) -> TopicName | None:
+    if wanted.topic:
+        return TopicName(wanted.topic)
+    fact = broker.facts.image.topics_by_id.get(TopicId(wanted.topic_id))
     return None if fact is None else fact.name
 
 
 def _read_partition(
     partition: Partition, asked: FetchPartition, request: FetchRequest, budget: Budget
-) -> FetchedPartition:
+) -> tuple[FetchedPartition, bool]:
     divergence = _divergence(partition, asked)
     if divergence is not None:
         budget.must_answer_now = True
-        return _answer(partition, asked, request, diverging_epoch=divergence)
+        return _answer(partition, asked, request, diverging_epoch=divergence), False
     if not partition.log.start <= asked.fetch_offset <= partition.log.end:
         # The client can go on only if it is told where the log starts now.
         budget.must_answer_now = True
-        return _answer(partition, asked, request, error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
-    return _answer(partition, asked, request, found=_take(partition, asked, request, budget))
+        code = ErrorCode.OFFSET_OUT_OF_RANGE
+        return _answer(partition, asked, request, error_code=code), False
+    found = _take(partition, asked, request, budget)
+    is_drained = asked.fetch_offset >= partition.visible_end(_reader(request))
+    return _answer(partition, asked, request, found=found), is_drained
 
 
 def _take(

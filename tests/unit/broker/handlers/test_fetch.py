@@ -145,3 +145,35 @@ async def test_an_unknown_topic_is_said_to_be_so_at_once(tmp_path: Path) -> None
     async with local_broker(tmp_path) as broker:
         answer = await ask(broker, fetch(at(0), topic="nowhere", max_wait_ms=60_000))
         assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_an_incremental_session_is_told_only_what_changed(tmp_path: Path) -> None:
+    async with local_broker(tmp_path, {"num.partitions": "3"}) as broker:
+        await broker.make_topic("t")
+        every = [
+            FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20)
+            for index in range(3)
+        ]
+        first = await broker.ask(FETCH, fetch(*every, session_epoch=0), 12)
+        assert first.session_id != 0
+        assert len(first.topics[0].partitions) == 3
+        reader = await broker.another_connection()
+        nothing_new = FetchRequest(
+            max_wait_ms=60_000,
+            min_bytes=1,
+            session_id=first.session_id,
+            session_epoch=1,
+            topics=(),
+        )
+        waiting = asyncio.ensure_future(reader.call(FETCH, nothing_new, timeout_s=60, version=12))
+        await broker.produce("t", batch(1), partition=2)
+        answer = await waiting
+        assert [p.partition_index for p in answer.topics[0].partitions] == [2]
+        await reader.close()
+
+
+async def test_a_session_that_is_not_known_is_refused_as_a_whole(tmp_path: Path) -> None:
+    async with local_broker(tmp_path) as broker:
+        await broker.make_topic("t")
+        answer = await broker.ask(FETCH, fetch(at(0), session_id=77, session_epoch=3), 12)
+        assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
