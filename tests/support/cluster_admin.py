@@ -58,7 +58,9 @@ def delete_records(broker: Broker, topic: str, partition: int, *, before: int) -
     assert start == before, f"{topic}-{partition} begins at {start} after DeleteRecords({before})"
 
 
-def offsets_of(broker: Broker, topic: str, partition: int) -> tuple[int, int]:
+def offsets_of(
+    broker: Broker, topic: str, partition: int, *, timeout_s: float = _TIMEOUT_S
+) -> tuple[int, int]:
     """Give a partition's log start and high watermark."""
     config = {
         "bootstrap.servers": broker.bootstrap,
@@ -71,15 +73,17 @@ def offsets_of(broker: Broker, topic: str, partition: int) -> tuple[int, int]:
     of = TopicPartition(topic, partition)
     consumer = Consumer(config)
     try:
-        low, high = until_known(lambda: consumer.get_watermark_offsets(of, timeout=_TIMEOUT_S))
+        low, high = until_known(
+            lambda: consumer.get_watermark_offsets(of, timeout=_TIMEOUT_S), timeout_s=timeout_s
+        )
         return int(low), int(high)
     finally:
         consumer.close()
 
 
-def until_known(ask: Callable[[], T]) -> T:
+def until_known(ask: Callable[[], T], *, timeout_s: float = _TIMEOUT_S) -> T:
     """Ask again while the broker has not yet heard of what was just made."""
-    deadline = time.monotonic() + _TIMEOUT_S
+    deadline = time.monotonic() + timeout_s
     while True:
         try:
             return ask()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from support.cluster_admin import delete_records
+from support.cluster_admin import Broker, delete_records
 from support.kafka_node import KafkaNode
 from support.log_bytes import batches_of, segments_of
 from support.waiting import wait_until
@@ -67,7 +67,7 @@ def fill(node: KafkaNode) -> SourceData:
     return data
 
 
-def producer_of(node: KafkaNode, **settings: str | int) -> Producer:
+def producer_of(node: Broker, **settings: str | int) -> Producer:
     """A producer that gathers records for a moment; keywords are librdkafka's names with `_`."""
     config: dict[str, str | int] = {
         "bootstrap.servers": node.bootstrap,
@@ -84,7 +84,7 @@ def flush(producer: Producer) -> None:
     assert left == 0, f"{left} records were not acknowledged in 60 s"
 
 
-def commit(node: KafkaNode, group: str, positions: dict[tuple[str, int], int]) -> None:
+def commit(node: Broker, group: str, positions: dict[tuple[str, int], int]) -> None:
     """Commit offsets for a group that has no members."""
     config = {"bootstrap.servers": node.bootstrap, "group.id": group, "log_level": 2}
     consumer = Consumer(config)
