@@ -33,6 +33,7 @@ from twinlog.broker.handlers.metadata import (
 )
 from twinlog.broker.handlers.offsets import handle_list_offsets, handle_offset_for_leader_epoch
 from twinlog.broker.handlers.produce import handle_produce
+from twinlog.broker.handlers.transactions import handle_init_producer_id
 from twinlog.wire.messages.api_versions import API_VERSIONS
 from twinlog.wire.messages.fetch import FETCH
 from twinlog.wire.messages.group_offsets import OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH
@@ -49,6 +50,7 @@ from twinlog.wire.messages.groups import (
 from twinlog.wire.messages.metadata import DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS, METADATA
 from twinlog.wire.messages.offsets import LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
 from twinlog.wire.messages.produce import PRODUCE
+from twinlog.wire.messages.transactions import INIT_PRODUCER_ID
 from twinlog.wire.schema import Api
 
 Request = TypeVar("Request")
@@ -91,6 +93,7 @@ ROWS: Final = (
     row(DESCRIBE_GROUPS, handle_describe_groups),
     row(LIST_GROUPS, handle_list_groups),
     row(API_VERSIONS, handle_api_versions),
+    row(INIT_PRODUCER_ID, handle_init_producer_id),
     row(OFFSET_FOR_LEADER_EPOCH, handle_offset_for_leader_epoch),
     row(DELETE_GROUPS, handle_delete_groups),
     row(OFFSET_DELETE, handle_offset_delete),

@@ -8,6 +8,7 @@ from twinlog.broker.clock import Clock
 from twinlog.broker.facts import Facts
 from twinlog.broker.new_topics import NewTopics
 from twinlog.broker.partitions import Partitions
+from twinlog.broker.producer_ids import ProducerIdBlocks
 from twinlog.broker.waiting import Waiting
 from twinlog.config.declare import Settings
 from twinlog.model.ids import BrokerId
@@ -67,6 +68,7 @@ class Broker:
     mirror_states: Coordinators
     spoken: tuple[SpokenApi, ...]
     new_topics: NewTopics
+    producer_ids: ProducerIdBlocks
 
 
 @dataclass(slots=True)

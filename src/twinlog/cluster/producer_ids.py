@@ -17,9 +17,14 @@ class ProducerIds:
     next: int = 0
     end: int = 0
 
+    @property
+    def is_used_up(self) -> bool:
+        """Whether every id of the block was given."""
+        return self.next >= self.end
+
     def give(self) -> ProducerId | None:
         """Give an id that nobody has; None when the block is used up."""
-        if self.next >= self.end:
+        if self.is_used_up:
             return None
         self.next += 1
         return ProducerId(self.next - 1)
