@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Final, Protocol, cast
 
-from twinlog.cli.failures import EXIT_FAILED, EXIT_OK, EXIT_USAGE, CliError, UsageError
-from twinlog.model.errors import ApiError, SettingsError
+from twinlog.cli.failures import EXIT_FAILED, EXIT_OK, EXIT_USAGE, CliError, UsageError, sentence
+from twinlog.model.errors import ApiError, CorruptBatchError, SettingsError
 
 EXIT_INTERRUPTED: Final = 130
 
@@ -68,11 +68,9 @@ def _run(command: Command, prog: str, given: list[str]) -> int:
     except UsageError as error:
         parser.print_usage(sys.stderr)
         return _failed(prog, str(error), EXIT_USAGE)
-    except (CliError, SettingsError) as error:
+    except (CliError, SettingsError, CorruptBatchError) as error:
         return _failed(prog, str(error), EXIT_FAILED)
     except ApiError as error:
-        from twinlog.cli.failures import sentence
-
         return _failed(prog, sentence(error.code, error.why), EXIT_FAILED)
     except BrokenPipeError:
         raise

@@ -98,8 +98,11 @@ class TopicReader:
             if partition not in self._leaders:
                 raise CliError(f"topic {self._topic} has no partition {partition}")
             by_leader.setdefault(self._leaders[partition], []).append(partition)
-        async with asyncio.TaskGroup() as tasks:
-            asked = [tasks.create_task(self._fetch(n, ps)) for n, ps in by_leader.items()]
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                asked = [tasks.create_task(self._fetch(n, ps)) for n, ps in by_leader.items()]
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None
         return [read for task in asked for read in task.result()]
 
     async def _fetch(self, leader: int, partitions: list[int]) -> list[Read]:

@@ -1,0 +1,3 @@
+#!/bin/sh
+# Mirrors: create, start, stop, list, describe.
+exec "$(dirname "$(readlink -f "$0" 2>/dev/null || echo "$0")")/twinlog" mirrors "$@"
