@@ -19,6 +19,8 @@ _FIXED: Final = struct.Struct(">hhih")
 _FIXED_WITHOUT_CLIENT_ID: Final = struct.Struct(">hhi")
 _CORRELATION_ID: Final = struct.Struct(">i")
 
+_CLIENT_ID_BYTES_MAX: Final = 32_767
+
 
 @dataclass(slots=True)
 class RequestHeader:
@@ -70,8 +72,13 @@ def skip_tags(frame: Buffer, position: int) -> int:
 def encode_request_header(
     api: Api[Any, Any], version: int, correlation_id: int, client_id: str | None
 ) -> bytes:
-    """Give the request header that ``api`` has in ``version``."""
+    """Give the request header that ``api`` has in ``version``.
+
+    Raises WireError when the client id does not fit in the old string form.
+    """
     name = None if client_id is None else client_id.encode()
+    if name is not None and len(name) > _CLIENT_ID_BYTES_MAX:
+        raise WireError(f"client id of {len(name)} bytes")
     head = _FIXED_WITHOUT_CLIENT_ID.pack(api.key, version, correlation_id)
     head += struct.pack(">h", -1) if name is None else struct.pack(">h", len(name)) + name
     return head + b"\x00" if api.is_flexible(version) else head
