@@ -1,7 +1,7 @@
 """What a handler gets: who asks (Context), and what of the broker it may use (Broker)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from twinlog.broker.clock import Clock
@@ -68,7 +68,7 @@ class Broker:
     mirror_states: Coordinators
     spoken: tuple[SpokenApi, ...]
     new_topics: NewTopics
-    producer_ids: ProducerIdBlocks
+    producer_ids: ProducerIdBlocks = field(default_factory=ProducerIdBlocks)
 
 
 @dataclass(slots=True)

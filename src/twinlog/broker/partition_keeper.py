@@ -101,6 +101,7 @@ class PartitionKeeper:
     def _open(self, of: TopicPartition, topic: TopicFact, fact: PartitionFact) -> Partition | None:
         settings = log_settings(topic.config, self._settings)
         try:
+            self._set_aside_other_topics(of, topic)
             opened = self._logs.get(of) or self._logs.create(of, topic.id, settings)
         except (DiskError, ApiError) as error:
             # The other partitions go on; this one is not led here until the disk is mended.
@@ -112,6 +113,14 @@ class PartitionKeeper:
         self._partitions.add(partition)
         self._news.tell(of, topic.id)
         return partition
+
+    def _set_aside_other_topics(self, of: TopicPartition, topic: TopicFact) -> None:
+        """Let no topic inherit the records of one that had its name before."""
+        found = self._logs.topic_id_of(of)
+        if found is not None and found != topic.id:
+            folder = self._logs.set_aside(of, self._clock.uuid())
+            fields = {"partition": str(of), "other_topic": str(found), "folder": folder}
+            log.warning("log of another topic of the same name set aside", extra=fields)
 
     def _replica(
         self, opened: PartitionLog, fact: PartitionFact, high_watermark: Offset

@@ -22,7 +22,6 @@ from twinlog.broker.new_topics import NewTopics
 from twinlog.broker.partition_keeper import PartitionKeeper
 from twinlog.broker.partition_news import PartitionNews
 from twinlog.broker.partitions import Partitions
-from twinlog.broker.producer_ids import ProducerIdBlocks
 from twinlog.broker.state_logs import PartitionStateLog
 from twinlog.broker.waiting import Waiting
 from twinlog.cluster.changes import BrokerSet, Change, ClusterNamed
@@ -216,7 +215,6 @@ class Server:
             mirror_states=mirrors,
             spoken=spoken(),
             new_topics=NewTopics(facts, self._settings, self._clock),
-            producer_ids=ProducerIdBlocks(),
         )
         for topic, coordinator in ((CONSUMER_OFFSETS, groups), (MIRROR_STATE, mirrors)):
             watch.subscribe(self._leader_of(topic, coordinator))

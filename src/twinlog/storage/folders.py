@@ -15,6 +15,7 @@ LOCK: Final = ".lock"
 PARTITION_METADATA: Final = "partition.metadata"
 DELETED_SUFFIX: Final = ".deleted"
 DELETED_FOLDER_SUFFIX: Final = "-delete"
+STRAY_FOLDER_SUFFIX: Final = "-stray"
 FOLDER_NAME_CHARS_MAX: Final = 255
 
 _FOLDER: Final = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
@@ -53,9 +54,9 @@ def is_deleted_folder(name: str) -> bool:
     return match is not None and match[1] == "delete"
 
 
-def deleted_folder_name(of: TopicPartition, unique: UUID) -> str:
-    """Give the name under which a folder waits for its removal, cut to what a name may have."""
-    ending = f".{unique.hex}{DELETED_FOLDER_SUFFIX}"
+def renamed_folder(of: TopicPartition, unique: UUID, suffix: str) -> str:
+    """Give the name of a folder that is a log no more, cut to what a name may have."""
+    ending = f".{unique.hex}{suffix}"
     return str(of)[: FOLDER_NAME_CHARS_MAX - len(ending)] + ending
 
 

@@ -7,12 +7,14 @@ from twinlog.model.errors import ApiError, DiskError, ErrorCode, SettingsError
 from twinlog.model.ids import NO_TOPIC_ID, Offset, TopicId, TopicPartition
 from twinlog.storage.disk import Disk
 from twinlog.storage.folders import (
+    DELETED_FOLDER_SUFFIX,
     PARTITION_METADATA,
+    STRAY_FOLDER_SUFFIX,
     decode_topic_id,
-    deleted_folder_name,
     encode_topic_id,
     is_deleted_folder,
     partition_of_folder,
+    renamed_folder,
 )
 from twinlog.storage.home import LogHome
 from twinlog.storage.log import PartitionLog
@@ -161,13 +163,20 @@ class Logs:
 
     def delete(self, of: TopicPartition, unique: UUID) -> None:
         """Give up a log; its folder is renamed at once, and removed with the trash."""
+        self._trash.add_folder(self._rename_away(of, unique, DELETED_FOLDER_SUFFIX))
+
+    def set_aside(self, of: TopicPartition, unique: UUID) -> str:
+        """Give up a log but keep its folder, under a name no log has; give that path."""
+        return self._rename_away(of, unique, STRAY_FOLDER_SUFFIX)
+
+    def _rename_away(self, of: TopicPartition, unique: UUID, suffix: str) -> str:
         log, log_dir = self._logs.pop(of), self._dir_of.pop(of)
         del self._topic_ids[of]
         log.close(is_clean=False)
-        gone = f"{log_dir.path}/{deleted_folder_name(of, unique)}"
+        gone = f"{log_dir.path}/{renamed_folder(of, unique, suffix)}"
         self._disk.rename(log.folder, gone)
-        self._trash.add_folder(gone)
         log_dir.high_watermarks.pop(of, None)
+        return gone
 
     def fail(self, folder: str, why: str) -> list[TopicPartition]:
         """Take a log dir offline; give the partitions that are gone with it."""
