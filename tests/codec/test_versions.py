@@ -27,6 +27,7 @@ IN_KAFKA_2_1_AND_4_4: Final = {
     ApiKey.DELETE_RECORDS: ((0, 1), (0, 2)),
     ApiKey.INIT_PRODUCER_ID: ((0, 1), (0, 5)),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: ((0, 2), (2, 4)),
+    ApiKey.DESCRIBE_ACLS: ((0, 1), (1, 3)),
     ApiKey.DESCRIBE_CONFIGS: ((0, 2), (1, 4)),
     ApiKey.ALTER_CONFIGS: ((0, 1), (0, 2)),
     ApiKey.DESCRIBE_LOG_DIRS: ((0, 1), (1, 5)),

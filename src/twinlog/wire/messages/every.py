@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from twinlog.wire.messages import (
+    acls,
     api_versions,
     configs,
     fetch,
@@ -31,6 +32,7 @@ _FAMILIES: Final = (
     transactions,
     configs,
     replicas,
+    acls,
     mirror_states,
     mirrors,
 )
