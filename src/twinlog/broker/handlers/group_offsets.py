@@ -297,13 +297,10 @@ def _name_of(asked: UUID | str, context: Context) -> TopicName | None:
 
 def _unknown(asked: UUID | str, of: TopicPartition, context: Context) -> ErrorCode:
     """Give what is wrong with a partition that a client names; NONE when it exists."""
-    if context.broker.facts.image.partition(of) is not None:
-        return ErrorCode.NONE
-    return (
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if isinstance(asked, str)
-        else ErrorCode.UNKNOWN_TOPIC_ID
-    )
+    if _name_of(asked, context) is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    exists = context.broker.facts.image.partition(of) is not None
+    return ErrorCode.NONE if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _timeout_s(context: Context) -> float:
