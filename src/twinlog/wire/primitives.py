@@ -59,7 +59,7 @@ def decode_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
             return value, position
         shift += 7
     if buffer[position] > 0x0F:
-        raise WireError(f"varint of more than 32 bits at byte {position}")
+        raise WireError(f"varint longer than 5 bytes or 32 bits at byte {position}")
     return value | buffer[position] << 28, position + 1
 
 
@@ -82,7 +82,7 @@ def decode_varint(buffer: Buffer, position: int) -> tuple[int, int]:
             return (value >> 1) ^ -(value & 1), position
         shift += 7
     if buffer[position] > 1:
-        raise WireError(f"varint of more than 64 bits at byte {position}")
+        raise WireError(f"varint longer than 10 bytes or 64 bits at byte {position}")
     value |= buffer[position] << 63
     return (value >> 1) ^ -(value & 1), position + 1
 

@@ -167,9 +167,29 @@ def message(cls: type[T] | None = None) -> type[T] | Callable[[type[T]], type[T]
         for name, hint in hints.items():
             if name not in cls.__dict__:
                 setattr(cls, name, _zero(_field_type(hint)))
-        return dataclass(slots=True, unsafe_hash=True)(cls)
+        # One of these for all messages, where a dataclass would compile its own: there are some
+        # two hundred messages, and a broker is to start in half a second.
+        for shared in (_repr, _eq, _hash):
+            setattr(cls, f"_{shared.__name__}__", shared)
+        cls.__doc__ = cls.__doc__ or cls.__name__
+        return dataclass(slots=True, repr=False, eq=False)(cls)
 
     return decorate if cls is None else decorate(cls)
+
+
+def _repr(self: Any) -> str:
+    values = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+    return f"{type(self).__name__}({values})"
+
+
+def _eq(self: Any, other: object) -> bool:
+    if type(other) is not type(self):
+        return NotImplemented
+    return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+
+def _hash(self: Any) -> int:
+    return hash(tuple(getattr(self, name) for name in self.__slots__))
 
 
 def fields_of(cls: type[Any]) -> tuple[Field, ...]:

@@ -36,13 +36,13 @@ def test_varints_have_the_bytes_of_the_protocol_guide() -> None:
 
 @pytest.mark.parametrize("encoded", [b"\xff\xff\xff\xff\x10", b"\x80\x80\x80\x80\x80\x00"])
 def test_an_unsigned_varint_of_more_than_32_bits_is_refused(encoded: bytes) -> None:
-    with pytest.raises(WireError, match="more than 32 bits"):
+    with pytest.raises(WireError, match="32 bits"):
         decode_uvarint(encoded, 0)
 
 
 @pytest.mark.parametrize("encoded", [b"\xff" * 9 + b"\x02", b"\x80" * 10 + b"\x00"])
 def test_a_signed_varint_of_more_than_64_bits_is_refused(encoded: bytes) -> None:
-    with pytest.raises(WireError, match="more than 64 bits"):
+    with pytest.raises(WireError, match="64 bits"):
         decode_varint(encoded, 0)
 
 

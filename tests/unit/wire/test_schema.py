@@ -91,6 +91,22 @@ def test_a_field_without_a_default_gets_the_zero_of_its_type() -> None:
     )
 
 
+def test_messages_are_equal_when_all_their_values_are() -> None:
+    assert Outer(plain=1) == Outer(plain=1, extra=Inner(number=-1))
+    assert hash(Outer(plain=1)) == hash(Outer(plain=1, extra=Inner(number=-1)))
+    assert Outer(plain=1) != Outer(plain=1, name="")
+    assert Outer(plain=0) != Inner(number=0)  # type: ignore[comparison-overlap]
+
+
+def test_a_message_shows_its_values() -> None:
+    assert repr(Inner(number=3)) == "Inner(number=3)"
+
+
+def test_a_message_has_no_room_for_other_fields() -> None:
+    with pytest.raises(AttributeError):
+        Inner(number=3).other = 4  # type: ignore[attr-defined]
+
+
 def test_a_field_is_of_one_type_or_null() -> None:
     with pytest.raises(AssertionError, match="one type or null"):
 
