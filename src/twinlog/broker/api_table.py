@@ -10,6 +10,12 @@ from typing import Any, Final, TypeVar
 
 from twinlog.broker.context import Context, SpokenApi
 from twinlog.broker.handlers.api_versions import handle_api_versions
+from twinlog.broker.handlers.configs import (
+    handle_alter_configs,
+    handle_describe_configs,
+    handle_incremental_alter_configs,
+    handle_list_config_resources,
+)
 from twinlog.broker.handlers.fetch import handle_fetch
 from twinlog.broker.handlers.group_offsets import (
     handle_offset_commit,
@@ -33,8 +39,21 @@ from twinlog.broker.handlers.metadata import (
 )
 from twinlog.broker.handlers.offsets import handle_list_offsets, handle_offset_for_leader_epoch
 from twinlog.broker.handlers.produce import handle_produce
+from twinlog.broker.handlers.replicas import handle_describe_log_dirs
+from twinlog.broker.handlers.topics import (
+    handle_create_partitions,
+    handle_create_topics,
+    handle_delete_records,
+    handle_delete_topics,
+)
 from twinlog.broker.handlers.transactions import handle_init_producer_id
 from twinlog.wire.messages.api_versions import API_VERSIONS
+from twinlog.wire.messages.configs import (
+    ALTER_CONFIGS,
+    DESCRIBE_CONFIGS,
+    INCREMENTAL_ALTER_CONFIGS,
+    LIST_CONFIG_RESOURCES,
+)
 from twinlog.wire.messages.fetch import FETCH
 from twinlog.wire.messages.group_offsets import OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH
 from twinlog.wire.messages.groups import (
@@ -50,6 +69,13 @@ from twinlog.wire.messages.groups import (
 from twinlog.wire.messages.metadata import DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS, METADATA
 from twinlog.wire.messages.offsets import LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
 from twinlog.wire.messages.produce import PRODUCE
+from twinlog.wire.messages.replicas import DESCRIBE_LOG_DIRS
+from twinlog.wire.messages.topics import (
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_RECORDS,
+    DELETE_TOPICS,
+)
 from twinlog.wire.messages.transactions import INIT_PRODUCER_ID
 from twinlog.wire.schema import Api
 
@@ -94,10 +120,20 @@ ROWS: Final = (
     row(LIST_GROUPS, handle_list_groups),
     row(API_VERSIONS, handle_api_versions),
     row(INIT_PRODUCER_ID, handle_init_producer_id),
+    row(CREATE_TOPICS, handle_create_topics),
+    row(DELETE_TOPICS, handle_delete_topics),
+    row(DELETE_RECORDS, handle_delete_records),
+    row(INIT_PRODUCER_ID, handle_init_producer_id),
     row(OFFSET_FOR_LEADER_EPOCH, handle_offset_for_leader_epoch),
+    row(DESCRIBE_CONFIGS, handle_describe_configs),
+    row(ALTER_CONFIGS, handle_alter_configs),
+    row(DESCRIBE_LOG_DIRS, handle_describe_log_dirs),
+    row(CREATE_PARTITIONS, handle_create_partitions),
     row(DELETE_GROUPS, handle_delete_groups),
+    row(INCREMENTAL_ALTER_CONFIGS, handle_incremental_alter_configs),
     row(OFFSET_DELETE, handle_offset_delete),
     row(DESCRIBE_CLUSTER, handle_describe_cluster),
+    row(LIST_CONFIG_RESOURCES, handle_list_config_resources),
     row(DESCRIBE_TOPIC_PARTITIONS, handle_describe_topic_partitions),
 )
 
