@@ -182,7 +182,7 @@ def _repr(self: Any) -> str:
     return f"{type(self).__name__}({values})"
 
 
-def _eq(self: Any, other: object) -> bool:
+def _eq(self: Any, other: Any) -> Any:
     if type(other) is not type(self):
         return NotImplemented
     return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
