@@ -23,6 +23,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "produce": ("twinlog.cli.produce", "write lines of standard input as records"),
     "consume": ("twinlog.cli.consume", "print records"),
     "dump-log": ("twinlog.cli.dump_log", "print the batches of .log files"),
+    "demo": ("twinlog.cli.demo", "mirror between two brokers, lose one, go on with the other"),
     "docs": ("twinlog.cli.docs", "write the pages made from code"),
 }
 
