@@ -11,8 +11,8 @@ from typing import Final
 
 from twinlog.cli.failures import CliError
 
-MARK: Final = "twinlog"
-"""A word that the command line of every broker has."""
+MARKS: Final = ("twinlog", "serve")
+"""Words that the command line of every broker has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ class PidFile:
             pid = int(self.path.read_text(encoding="ascii"))
         except (OSError, ValueError):
             return None
-        return pid if pid > 0 and MARK in command_line(pid) else None
+        line = command_line(pid) if pid > 0 else ""
+        return pid if all(mark in line for mark in MARKS) else None
 
     @contextmanager
     def held(self) -> Iterator[None]:
