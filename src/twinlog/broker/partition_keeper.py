@@ -8,7 +8,8 @@ from twinlog.broker.clock import Clock
 from twinlog.broker.log_settings import log_settings, min_insync_replicas
 from twinlog.broker.partition_news import PartitionNews
 from twinlog.broker.partitions import Partition, Partitions
-from twinlog.cluster.changes import Change, TopicDeleted, TopicSet
+from twinlog.cluster.changes import BrokerConfigSet, Change, TopicDeleted, TopicSet
+from twinlog.cluster.configs import broker_settings
 from twinlog.cluster.facts import PartitionFact, TopicFact
 from twinlog.cluster.image import ClusterImage
 from twinlog.config.declare import Settings
@@ -17,6 +18,7 @@ from twinlog.model.ids import BrokerId, Offset, TopicName, TopicPartition
 from twinlog.replication.leader import LeaderReplica
 from twinlog.storage.log import PartitionLog
 from twinlog.storage.logs import Logs
+from twinlog.storage.settings import LogSettings
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +36,8 @@ class PartitionKeeper:
         clock: Clock,
     ) -> None:
         self._broker_id: Final = broker_id
-        self._settings: Final = settings
+        self._static: Final = settings
+        self._settings = settings
         self._logs: Final = logs
         self._partitions: Final = partitions
         self._news: Final = news
@@ -42,6 +45,7 @@ class PartitionKeeper:
 
     def begin(self, image: ClusterImage) -> None:
         """Open everything that the image gives this broker."""
+        self._settings = broker_settings(self._static, image, self._broker_id)
         for topic in image.topics.values():
             self._keep(topic)
 
@@ -54,6 +58,8 @@ class PartitionKeeper:
                     names[topic.name] = None
                 case TopicDeleted(name):
                     names[name] = None
+                case BrokerConfigSet():  # may be the default of any topic's setting
+                    names.update(dict.fromkeys(after.topics))
                 case _:
                     pass
         self._follow_topics(names, before, after)
@@ -65,6 +71,8 @@ class PartitionKeeper:
     def _follow_topics(
         self, names: Iterable[TopicName], before: ClusterImage, after: ClusterImage
     ) -> None:
+        if before.broker_configs is not after.broker_configs:
+            self._settings = broker_settings(self._static, after, self._broker_id)
         for name in names:
             old, new = before.topics.get(name), after.topics.get(name)
             if old is not None and (new is None or new.id != old.id):
@@ -89,7 +97,7 @@ class PartitionKeeper:
             of = TopicPartition(topic.name, index)
             partition = self._partitions.find(of)
             if partition is None:
-                partition = self._open(of, topic, fact)
+                partition = self._open(of, topic, fact, settings)
             elif partition.leader_epoch < fact.leader_epoch:
                 partition.lead(self._replica(partition.log, fact, partition.high_watermark))
             if partition is None:
@@ -98,8 +106,9 @@ class PartitionKeeper:
             partition.min_insync_replicas = min_isr
             partition.follow_mirror(topic.mirror)
 
-    def _open(self, of: TopicPartition, topic: TopicFact, fact: PartitionFact) -> Partition | None:
-        settings = log_settings(topic.config, self._settings)
+    def _open(
+        self, of: TopicPartition, topic: TopicFact, fact: PartitionFact, settings: LogSettings
+    ) -> Partition | None:
         try:
             self._set_aside_other_topics(of, topic)
             opened = self._logs.get(of) or self._logs.create(of, topic.id, settings)

@@ -9,7 +9,7 @@ from twinlog.broker.partition_keeper import PartitionKeeper
 from twinlog.broker.partition_news import PartitionNews
 from twinlog.broker.partitions import Partitions
 from twinlog.broker.waiting import Waiting
-from twinlog.cluster.changes import Change, TopicDeleted, TopicSet
+from twinlog.cluster.changes import BrokerConfigSet, Change, TopicDeleted, TopicSet
 from twinlog.cluster.facts import PartitionFact, TopicFact
 from twinlog.cluster.image import ClusterImage
 from twinlog.config.broker import BROKER
@@ -76,6 +76,21 @@ def test_a_new_leader_epoch_and_new_settings_reach_the_partition(world: World) -
     assert partition.high_watermark == 1
     assert partition.log.settings.retention_ms == 77
     assert partition.is_under_min_isr
+
+
+def test_a_default_set_at_run_time_reaches_every_partition_that_has_no_own(world: World) -> None:
+    world.change(topic(segment_ms="66"))
+    world.change(
+        BrokerConfigSet(None, {"log.retention.ms": "88", "log.roll.ms": "99"}),
+        BrokerConfigSet(OTHER, {"log.retention.ms": "11"}),
+    )
+    settings = world.partitions.led(of(0)).log.settings
+    assert (settings.retention_ms, settings.segment_ms) == (88, 66)
+    world.change(BrokerConfigSet(ME, {"log.retention.ms": "55"}))
+    assert world.partitions.led(of(0)).log.settings.retention_ms == 55
+    before, world.image = world.image, world.image.with_change(BrokerConfigSet(ME, {}))
+    world.keeper.catch_up(before, world.image)
+    assert world.partitions.led(of(0)).log.settings.retention_ms == 88
 
 
 def test_a_deleted_topic_is_gone_from_memory_and_its_folder_is_renamed(world: World) -> None:
