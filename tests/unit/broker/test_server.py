@@ -1,0 +1,68 @@
+import asyncio
+import socket
+from pathlib import Path
+
+import pytest
+
+from support.batches import batch
+from support.brokers import local_broker
+from twinlog.broker.server import group_settings
+from twinlog.config.broker import BROKER
+from twinlog.config.declare import Settings
+from twinlog.groups.settings import GroupSettings
+from twinlog.model.errors import SettingsError
+
+
+def test_the_group_settings_are_those_of_the_broker() -> None:
+    assert group_settings(Settings.of(BROKER, {})) == GroupSettings()
+
+
+async def test_an_empty_folder_is_taken_into_use_and_one_of_another_cluster_refused(
+    tmp_path: Path,
+) -> None:
+    async with local_broker(tmp_path, {"cluster.id": "mine"}):
+        pass
+    assert "cluster.id=mine" in (tmp_path / "data" / "meta.properties").read_text()
+    with pytest.raises(SettingsError, match="belongs to cluster mine"):
+        async with local_broker(tmp_path, {"cluster.id": "another"}):
+            pass
+
+
+async def test_a_folder_of_another_broker_is_refused(tmp_path: Path) -> None:
+    async with local_broker(tmp_path, {"node.id": "1"}):
+        pass
+    with pytest.raises(SettingsError, match=r"node\.id"):
+        async with local_broker(tmp_path, {"node.id": "2"}):
+            pass
+
+
+async def test_two_brokers_cannot_share_a_folder(tmp_path: Path) -> None:
+    async with local_broker(tmp_path):
+        with pytest.raises(SettingsError, match="used by another broker"):
+            async with local_broker(tmp_path):
+                pass
+
+
+async def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(ExceptionGroup) as info:
+            async with local_broker(tmp_path, {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}):
+                pass
+    assert f"127.0.0.1:{port}" in str(info.value.exceptions[0])
+
+
+async def test_records_and_their_end_survive_a_restart(tmp_path: Path) -> None:
+    async with local_broker(tmp_path) as broker:
+        await broker.make_topic("t")
+        await broker.produce("t", batch(5))
+    async with local_broker(tmp_path) as broker:
+        assert (await broker.produce("t", batch(1))).base_offset == 5
+
+
+async def test_an_orderly_stop_lets_a_waiting_reader_go(tmp_path: Path) -> None:
+    async with asyncio.timeout(20), local_broker(tmp_path) as broker:
+        await broker.make_topic("t")
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
