@@ -108,6 +108,7 @@ class ClassicGroup:
                 self.roster.remove(member)
         for written in value.members:
             self._replay_member(written, value.protocol)
+        self.roster.reorder(member.member_id for member in value.members)
         self.roster.leader = value.leader
 
     def _replay_member(self, written: MemberMetadata, protocol_name: str | None) -> None:

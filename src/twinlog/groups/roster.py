@@ -1,7 +1,7 @@
 """The members of a classic group: who they are, what they can speak, who leads."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from twinlog.coordination.outcome import Ticket
@@ -95,6 +95,12 @@ class Roster:
         self.instances[member.instance_id] = member_id
         if was_leader:
             self.leader = member_id
+
+    def reorder(self, member_ids: Iterable[str]) -> None:
+        """Put the members in this order, which names each of them."""
+        ordered = {member_id: self.members[member_id] for member_id in member_ids}
+        assert ordered.keys() == self.members.keys(), f"{[*ordered]}, but {[*self.members]}"
+        self.members = ordered
 
     def supports(self, protocols: tuple[ProtocolOffer, ...]) -> bool:
         """Tell whether one of ``protocols`` is known to every member."""

@@ -80,6 +80,14 @@ def test_a_static_member_keeps_its_place_and_the_lead_under_a_new_id() -> None:
     assert found.leader == "a2"
 
 
+def test_members_take_the_order_they_are_given() -> None:
+    found = roster(member("a"), member("b"))
+    found.reorder(["b", "a"])
+    assert list(found.members) == ["b", "a"]
+    with pytest.raises(AssertionError):
+        found.reorder(["b"])
+
+
 def test_everybody_has_joined_only_when_no_id_is_still_out() -> None:
     a = member("a")
     found = roster(a)
