@@ -289,6 +289,7 @@ class PartitionLog:
 
     def restart_at(self, start: int) -> None:
         """Drop everything; the log begins at ``start``, which may be lower than before."""
+        assert start >= 0, f"{self.of} cannot begin at {start}"
         must_tell = start < self.start or self.recovery_point > start
         self.start = self.recovery_point = Offset(start)
         if must_tell:
