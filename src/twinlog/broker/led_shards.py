@@ -153,7 +153,7 @@ class LedShard(Generic[AnyShard]):
 
     def start_over(self, now_ms: int) -> None:
         """Forget the shard and load it again, later each time until it succeeds."""
-        self._send_away(f"{self.log.of} is loaded again")
+        self.send_away(f"{self.log.of} is loaded again")
         self.is_loading = True
         self.load_at_ms = now_ms + self._reload_ms
         self._reload_ms = min(self._reload_ms * 2, RELOAD_MS_MAX)
@@ -163,9 +163,9 @@ class LedShard(Generic[AnyShard]):
     def close(self) -> None:
         """Let go: this broker no longer leads the partition."""
         self.is_closed = True
-        self._send_away(f"{self.log.of} is no longer led by this broker")
+        self.send_away(f"{self.log.of} is no longer led by this broker")
 
-    def _send_away(self, why: str) -> None:
+    def send_away(self, why: str) -> None:
         """Tell everybody who waits to look for the coordinator again."""
         parked, self._parked = self._parked, {}
         for waiter in parked.values():

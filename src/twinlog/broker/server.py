@@ -218,6 +218,7 @@ class Server:
         )
         for topic, coordinator in ((CONSUMER_OFFSETS, groups), (MIRROR_STATE, mirrors)):
             watch.subscribe(self._leader_of(topic, coordinator))
+        watch.subscribe(_offset_sweeper(groups))
         housekeeping = Housekeeping(self._settings, self._logs, self._partitions, self._clock)
         is_clean = False
         try:
@@ -233,6 +234,7 @@ class Server:
                 log.info("started", extra={"broker": self._broker_id, "cluster": cluster_id})
                 await self._stop.wait()
                 log.info("stopping", extra={"broker": self._broker_id})
+                groups.send_away("this broker is stopping")
                 drain_s = self._settings[CONTROLLED_SHUTDOWN_DRAIN_MS] / 1000
                 for door in self._doors:
                     await door.listener.stop(drain_s)
@@ -317,12 +319,25 @@ class Server:
 
         def follow(_: ClusterImage, after: ClusterImage) -> None:
             fact = after.topics.get(topic)
-            for index in range(0 if fact is None else len(fact.partitions)):
-                partition = self._partitions.find(TopicPartition(topic, index))
-                if partition is not None:
-                    coordinator.lead(PartitionStateLog(partition))
+            count = 0 if fact is None else len(fact.partitions)
+            found = [self._partitions.find(TopicPartition(topic, n)) for n in range(count)]
+            coordinator.keep(PartitionStateLog(one) for one in found if one is not None)
 
         return follow
+
+
+def _offset_sweeper(
+    groups: CoordinatorLoop[GroupShard],
+) -> Callable[[ClusterImage, ClusterImage], None]:
+    """Let groups forget their offsets in topics that are deleted."""
+
+    def follow(before: ClusterImage, after: ClusterImage) -> None:
+        gone_ids = before.topics_by_id.keys() - after.topics_by_id.keys()
+        if gone_ids:
+            gone = frozenset(before.topics_by_id[topic_id].name for topic_id in gone_ids)
+            groups.tell_all(lambda shard, _: shard.forget_topics(gone))
+
+    return follow
 
 
 def group_settings(settings: Settings) -> GroupSettings:

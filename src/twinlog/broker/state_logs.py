@@ -1,18 +1,22 @@
 """A partition of an internal topic, as a coordinator reads and writes it."""
 
 import os
-from typing import Final
+from dataclasses import dataclass
 
 from twinlog.broker.partitions import Partition
 from twinlog.model.ids import Offset, TopicPartition
 from twinlog.wire.primitives import Buffer
 
 
+@dataclass(frozen=True, slots=True)
 class PartitionStateLog:
-    """Reads batches into memory (a coordinator must decode them) and appends new ones."""
+    """Reads batches into memory (a coordinator must decode them) and appends new ones.
 
-    def __init__(self, partition: Partition) -> None:
-        self._partition: Final = partition
+    Two are equal when they stand for the same partition object: a topic that was deleted and made
+    again has other ones.
+    """
+
+    _partition: Partition
 
     @property
     def of(self) -> TopicPartition:

@@ -8,10 +8,10 @@ committed; what it says is held back until then. When an append fails the shard 
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from twinlog.broker.led_shards import FAILURES, AnyShard, Given, LedShard, StateLog
 from twinlog.broker.steady_time import SteadyTime, TwoClocks
@@ -52,6 +52,15 @@ class CoordinatorLoop(Generic[AnyShard]):
 
     # What happens to partitions.
 
+    def keep(self, led_now: Iterable[StateLog]) -> None:
+        """Follow what this broker leads now: load what is new, let go of what is not there."""
+        now = {one.of.partition: one for one in led_now}
+        for partition, led in tuple(self._led.items()):
+            if now.get(partition) != led.log:
+                self.resign(led.log.of)
+        for one in now.values():
+            self.lead(one)
+
     def lead(self, partition_log: StateLog) -> None:
         """This broker leads the partition: load it. Nothing happens when it has done so before."""
         partition = partition_log.of.partition
@@ -60,11 +69,16 @@ class CoordinatorLoop(Generic[AnyShard]):
             self._wake.set()
 
     def resign(self, of: TopicPartition) -> None:
-        """This broker no longer leads the partition, or is stopping: send away who waits."""
+        """This broker no longer leads the partition."""
         led = self._led.pop(of.partition, None)
         if led is not None:
             led.close()
             self._waiting.notify(of)
+
+    def send_away(self, why: str) -> None:
+        """Answer everybody who is parked with NOT_COORDINATOR: the broker is stopping."""
+        for led in self._led.values():
+            led.send_away(why)
 
     @property
     def progress(self) -> Mapping[int, bool]:
@@ -91,6 +105,16 @@ class CoordinatorLoop(Generic[AnyShard]):
         """Run ``command`` on every shard of this broker; raises while one of them loads."""
         begun = [self._begin(led, command) for led in self._led.values()]
         return [await self._finish(led, given, timeout_s) for led, given in begun]
+
+    def tell_all(self, command: Callable[[AnyShard, int], Outcome[None]]) -> None:
+        """Run ``command`` on every loaded shard of this broker; nobody waits for a reply."""
+        now_ms = self._time.now_ms()
+        for led in self._led.values():
+            if not led.is_loading:
+                try:
+                    led.begin(command, now_ms)
+                except FAILURES:
+                    log.exception("coordinator partition failed", extra=_naming(led))
 
     def _home(self, key: str) -> LedShard[AnyShard]:
         partition_count = self._kind.partition_count()
@@ -163,15 +187,13 @@ class CoordinatorLoop(Generic[AnyShard]):
         return max(self._sleeps_until_ms - self._time.now_ms(), 0)
 
     def _advance(self, led: LedShard[AnyShard], now_ms: int) -> None:
-        partition = str(led.log.of)
         try:
             if not led.is_loading:
                 led.fire_due(now_ms)
             elif led.load_some(now_ms):
-                fields = {"partition": partition, "log_end": led.log.end}
-                log.info("coordinator partition loaded", extra=fields)
+                log.info("coordinator partition loaded", extra=_naming(led))
         except FAILURES:
-            log.exception("coordinator partition failed", extra={"partition": partition})
+            log.exception("coordinator partition failed", extra=_naming(led))
             led.start_over(now_ms)
 
     def _follow_clock(self) -> None:
@@ -180,3 +202,7 @@ class CoordinatorLoop(Generic[AnyShard]):
             log.warning("the clock was set", extra={"by_ms": jump_ms})
             for led in self._led.values():
                 led.shift_timers(jump_ms)
+
+
+def _naming(led: LedShard[Any]) -> dict[str, object]:
+    return {"partition": str(led.log.of), "log_end": led.log.end}

@@ -8,6 +8,7 @@ from support.memory_state import DictShard, ManualClock, MemoryStateLog
 from twinlog.broker.loops.coordinators import CoordinatorLoop, Kind
 from twinlog.broker.waiting import Waiting
 from twinlog.coordination.homes import home_of
+from twinlog.coordination.outcome import Outcome, StateRecord
 from twinlog.model.errors import ApiError, DiskError, ErrorCode
 from twinlog.model.ids import TopicName, TopicPartition
 from twinlog.wire.records.build import build_batch, records_of_pairs
@@ -165,6 +166,37 @@ async def test_who_waits_is_sent_away_when_leadership_is_lost(world: World) -> N
     assert await code_of(parked) is ErrorCode.NOT_COORDINATOR
     assert await refused(world, "k") is ErrorCode.NOT_COORDINATOR
     world.loop.resign(log.of)
+
+
+async def test_what_is_led_now_is_kept_and_the_rest_let_go(world: World) -> None:
+    world.load()
+    made_again = MemoryStateLog(TopicPartition(TOPIC, 1))
+    world.loop.keep([world.logs[0], made_again])
+    assert world.loop.progress == {0: True, 1: False}
+
+
+async def test_who_is_parked_is_sent_away_when_the_broker_stops(world: World) -> None:
+    world.load()
+    parked = asyncio.get_running_loop().create_task(world.wait("k"))
+    await asyncio.sleep(0)
+    world.loop.send_away("the broker is stopping")
+    assert await code_of(parked) is ErrorCode.NOT_COORDINATOR
+    assert await world.put("k", b"v") == "put", "whoever commits now is still served"
+
+
+async def test_all_loaded_shards_are_told_something(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    def forget(shard: DictShard, now_ms: int) -> Outcome[None]:
+        return Outcome(None, (StateRecord(b"forgotten", b""),))
+
+    world.load()
+    world.loop.resign(world.logs[3].of)
+    world.loop.lead(world.logs[3])
+    world.logs[2].fails_with = DiskError("broken")
+    world.loop.tell_all(forget)
+    assert [log.end for log in world.logs] == [1, 1, 0, 0]
+    assert "broken" in caplog.text
 
 
 async def test_a_command_can_be_run_on_every_shard(world: World) -> None:
