@@ -118,23 +118,25 @@ def console_consume(
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What the perf producer writes: so many records of one size, gathered into batches so."""
+    """What the perf producer writes: so many records, of one size or drawn from a file's lines."""
 
     record_count: int
-    record_bytes: int
+    records: int | Path
     producer_properties: dict[str, str] = field(default_factory=dict)
+    records_per_s: int = -1
 
 
 def perf_produce(bootstrap: str, topic: str, load: Load, *, version: str = KAFKA_4) -> ToolRun:
     """Produce with Kafka's ProducerPerformance, as fast as it goes."""
     properties = {"bootstrap.servers": bootstrap, **load.producer_properties}
+    is_file = isinstance(load.records, Path)
     return run_tool(
         version,
         main_class(version, "ProducerPerformance"),
         *("--topic", topic),
         *("--num-records", str(load.record_count)),
-        *("--record-size", str(load.record_bytes)),
-        *("--throughput", "-1"),
+        *("--payload-file" if is_file else "--record-size", str(load.records)),
+        *("--throughput", str(load.records_per_s)),
         "--producer-props",
         *(f"{key}={value}" for key, value in properties.items()),
         timeout_s=900,

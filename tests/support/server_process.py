@@ -13,6 +13,7 @@ from pathlib import Path
 from support.reaper import shared_reaper
 
 _LOG_TAIL_LINES = 40
+_POLL_S = 0.005
 
 
 class ServerDiedError(Exception):
@@ -62,7 +63,7 @@ class ServerProcess:
                 self.kill()
                 said = self.log_tail()
                 raise ServerDiedError(f"{self.name} is not ready after {timeout_s} s:\n{said}")
-            time.sleep(0.02)
+            time.sleep(_POLL_S)
 
     def stop(self, *, timeout_s: float = 30.0) -> int | None:
         """Ask it to end and give its exit code; kill it if it does not. None if it did not run."""
