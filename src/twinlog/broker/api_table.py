@@ -119,7 +119,6 @@ ROWS: Final = (
     row(DESCRIBE_GROUPS, handle_describe_groups),
     row(LIST_GROUPS, handle_list_groups),
     row(API_VERSIONS, handle_api_versions),
-    row(INIT_PRODUCER_ID, handle_init_producer_id),
     row(CREATE_TOPICS, handle_create_topics),
     row(DELETE_TOPICS, handle_delete_topics),
     row(DELETE_RECORDS, handle_delete_records),

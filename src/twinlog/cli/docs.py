@@ -1,4 +1,4 @@
-"""``twinlog docs settings``: the pages that are made from code, or the check that they are."""
+"""``twinlog docs PAGE``: writes the pages that are made from code, or checks them."""
 
 import argparse
 from pathlib import Path
@@ -10,8 +10,6 @@ from twinlog.config.declare import Setting, SettingSet, Update
 from twinlog.config.kinds import Kind
 from twinlog.config.mirror import MIRROR
 from twinlog.config.topic import TOPIC
-
-SETTINGS_PAGE: Final = Path("docs/settings.md")
 
 _INTRODUCTION: Final = """\
 # Settings
@@ -54,23 +52,32 @@ _WHEN: Final = {
 def parser(prog: str) -> argparse.ArgumentParser:
     """Give the parser of the command's flags."""
     made = argparse.ArgumentParser(prog=prog, description="Write the pages made from code.")
-    made.add_argument("page", choices=["settings"])
+    made.add_argument("page", choices=["protocol", "settings"])
     made.add_argument(
         "--check", type=Path, metavar="FILE", help="only tell whether FILE is as it should be"
     )
-    made.add_argument("--output", type=Path, metavar="FILE", default=SETTINGS_PAGE)
+    made.add_argument("--output", type=Path, metavar="FILE", help="by default docs/PAGE.md")
     return made
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the page, or check it."""
-    page = settings_page()
+    page = _protocol_page() if options.page == "protocol" else settings_page()
+    output = options.output or Path(f"docs/{options.page}.md")
     if options.check is None:
-        options.output.write_text(page, encoding="utf-8")
-        print(f"Wrote {options.output}")
+        output.write_text(page, encoding="utf-8")
+        print(f"Wrote {output}")
     elif options.check.read_text(encoding="utf-8") != page:
-        raise CliError(f"{options.check} is not what the code says: run twinlog docs settings")
+        raise CliError(
+            f"{options.check} is not what the code says: run twinlog docs {options.page}"
+        )
     return EXIT_OK
+
+
+def _protocol_page() -> str:
+    from twinlog.broker.protocol_page import protocol_page  # loads the whole broker
+
+    return protocol_page()
 
 
 def settings_page() -> str:
