@@ -23,6 +23,7 @@ from twinlog.wire.messages.group_offsets import (
     OffsetFetchTopics,
 )
 from twinlog.wire.messages.groups import FIND_COORDINATOR, FindCoordinatorRequest
+from twinlog.wire.messages.topics import DELETE_TOPICS, DeleteTopicsRequest, TopicToDelete
 
 TWO_PARTITIONS = {"offsets.topic.num.partitions": "2"}
 NO_ID = UUID(int=0)
@@ -198,3 +199,10 @@ async def test_offsets_of_no_group_cannot_be_deleted(
         OFFSET_DELETE, OffsetDeleteRequest(group_id=group_id, topics=())
     )
     assert answer.error_code == error
+
+
+async def test_a_deleted_topic_takes_its_offsets_with_it(groups: Groups) -> None:
+    topic = TopicToDelete(name="t")
+    request = DeleteTopicsRequest(topics=(topic,), topic_names=("t",), timeout_ms=5_000)
+    await groups.broker.ask(DELETE_TOPICS, request)
+    assert await groups.fetch(9, names_topics=False) == []
