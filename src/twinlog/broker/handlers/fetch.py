@@ -58,11 +58,13 @@ def handle_fetch(
 async def _wait_and_read(
     asked: FetchContext, request: FetchRequest, broker: Broker
 ) -> FetchResponse:
+    # The first look here is not the second in vain: this begins a turn of the event loop after
+    # handle_fetch looked, and what was appended in between found nobody waiting.
     deadline_ms = broker.clock.now_ms() + request.max_wait_ms
     keys = _watched(asked, broker)
-    while (left_ms := deadline_ms - broker.clock.now_ms()) > 0:
-        is_news = await broker.waiting.notice(keys, timeout_s=left_ms / 1000)
-        if is_news and _read_all(asked, request, broker):
+    while not _read_all(asked, request, broker):
+        left_ms = deadline_ms - broker.clock.now_ms()
+        if left_ms <= 0 or not await broker.waiting.notice(keys, timeout_s=left_ms / 1000):
             break
     return _finish(asked)
 

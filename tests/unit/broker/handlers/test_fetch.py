@@ -93,6 +93,23 @@ async def test_a_reader_at_the_end_waits_for_the_next_append(tmp_path: Path) -> 
         await reader.close()
 
 
+@pytest.mark.parametrize("epoch", [-1, 0], ids=["without session", "with session"])
+async def test_what_is_appended_just_as_a_reader_begins_to_wait_is_not_missed(
+    tmp_path: Path, epoch: int
+) -> None:
+    async with local_broker(tmp_path) as broker:
+        await broker.make_topic("t")
+        producer = broker
+        reader = await broker.another_connection()
+        waits = fetch(at(0), max_wait_ms=8_000, session_epoch=epoch)
+        async with asyncio.timeout(5):
+            answer, _ = await asyncio.gather(
+                reader.call(FETCH, waits, timeout_s=10, version=12), producer.produce("t", batch(1))
+            )
+        assert answer.topics[0].partitions[0].high_watermark == 1
+        await reader.close()
+
+
 async def test_the_wait_ends_with_nothing_at_its_deadline(tmp_path: Path) -> None:
     async with local_broker(tmp_path) as broker:
         await filled(broker)
