@@ -33,6 +33,7 @@ class AnsweringBroker:
         self.asked: list[Any] = []
         self.logs: dict[tuple[str, int], bytes] = {}
         self.produce_errors: list[tuple[int, str]] = []
+        self.versions_max: dict[int, int] = {}
         self.aborted: tuple[fetch.AbortedTransaction, ...] = ()
         self._answers: dict[int, tuple[Api[Any, Any], Callable[[Any], Any]]] = {}
         self.on(metadata.METADATA, self._metadata)
@@ -90,7 +91,11 @@ class AnsweringBroker:
 
     def _versions(self, _: Any) -> ApiVersionsResponse:
         rows = [
-            ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
+            ApiVersion(
+                api_key=api.key,
+                min_version=api.min_version,
+                max_version=self.versions_max.get(api.key, api.max_version),
+            )
             for api, _ in self._answers.values()
         ]
         return ApiVersionsResponse(error_code=0, api_keys=tuple(rows))
