@@ -1,5 +1,6 @@
 """The cluster image as this broker sees it now, and the way to change it."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -10,11 +11,13 @@ from twinlog.cluster.records import ROOT, StoredFact, change_of, image_of, store
 from twinlog.metastore.store import (
     ABSENT,
     ChangeBatch,
+    Committed,
     Conflict,
     Delete,
     MetadataStore,
     Put,
     Revision,
+    StoreError,
     Unchanged,
     Write,
 )
@@ -39,6 +42,7 @@ class Facts:
         self.image = ClusterImage()
         self._store: Final = store
         self._waiting: Final = waiting
+        self._deciding: Final = asyncio.Lock()
         self._revision = Revision(0)
         self._key_revisions: Final[dict[bytes, Revision]] = {}
 
@@ -78,20 +82,24 @@ class Facts:
     async def change(self, decide: Decide) -> ClusterImage:
         """Let ``decide`` say what to change of the newest image, commit it, wait until it is seen.
 
+        Changes of this broker are decided one after another: rules compare more facts than they
+        write (names that collide, ids, the brokers there are), which no compare-and-set would see.
         When another broker changed the same facts first, ``decide`` is asked again on the image
         with its change. Gives the image after. Raises what ``decide`` raises, and ApiError
-        REQUEST_TIMED_OUT when the store or the watch does not keep up.
+        REQUEST_TIMED_OUT when the store or the watch does not keep up, KAFKA_STORAGE_ERROR when
+        the store fails.
         """
+        async with self._deciding:
+            return await self._change(decide)
+
+    async def _change(self, decide: Decide) -> ClusterImage:
         for _ in range(CHANGE_ATTEMPTS_MAX):
             image, at = self.image, self._revision
             changes = decide(image)
             if not changes:
                 return image
             written = stored_facts(changes, image.with_changes(changes))
-            result = await self._store.transact(
-                [Unchanged(f.key, self._key_revisions.get(f.key, ABSENT)) for f in written],
-                [_write(fact) for fact in written],
-            )
+            result = await self._commit(written)
             if not isinstance(result, Conflict):
                 await self._reach(result.revision)
                 return self.image
@@ -100,6 +108,15 @@ class Facts:
             ErrorCode.REQUEST_TIMED_OUT,
             f"other brokers changed the same facts {CHANGE_ATTEMPTS_MAX} times meanwhile",
         )
+
+    async def _commit(self, written: Sequence[StoredFact]) -> Committed | Conflict:
+        try:
+            return await self._store.transact(
+                [Unchanged(f.key, self._key_revisions.get(f.key, ABSENT)) for f in written],
+                [_write(fact) for fact in written],
+            )
+        except StoreError as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
     async def wait_until(
         self, is_so: Callable[[], bool], *, timeout_s: float = CHANGE_TIMEOUT_S

@@ -8,9 +8,9 @@ from twinlog.broker.waiting import Waiting
 from twinlog.cluster.changes import Change, ClusterNamed, ProducerIdsTaken
 from twinlog.cluster.image import ClusterImage
 from twinlog.cluster.records import ROOT
-from twinlog.metastore.local import LocalStore
+from twinlog.metastore.local import LocalStore, Written
 from twinlog.metastore.memory import open_memory_store
-from twinlog.metastore.store import ChangeBatch
+from twinlog.metastore.store import ChangeBatch, StoreError
 from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import TopicName, TopicPartition
 
@@ -83,3 +83,17 @@ async def test_a_partition_that_is_nowhere_is_told_from_one_that_is_elsewhere(
 ) -> None:
     error = facts.why_absent(TopicPartition(TopicName("t"), 0))
     assert error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_a_store_that_fails_is_an_answer_to_the_client_and_changes_nothing(
+    facts: Facts, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> Written:
+        raise StoreError("metadata.db: nothing was written: disk is full")
+
+    monkeypatch.setattr(store, "_write", fail)
+    with pytest.raises(ApiError, match="disk is full") as refused:
+        await facts.change(take_one)
+    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    monkeypatch.undo()
+    assert (await facts.change(take_one)).next_producer_id == 1

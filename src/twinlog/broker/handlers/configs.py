@@ -194,7 +194,10 @@ async def _alter(
     if validate_only:
         decide(broker.facts.image)
     else:
-        await broker.facts.change(decide)
+        try:
+            await broker.facts.change(decide)
+        except ApiError as error:  # of the store: none of them came true
+            errors = dict.fromkeys(range(len(wishes)), error)
     return tuple(_altered(wish, errors.get(index)) for index, wish in enumerate(wishes))
 
 

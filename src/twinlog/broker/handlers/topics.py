@@ -79,8 +79,11 @@ class Batch(Generic[Item, Made]):
         """Give what became of each item, in their order."""
         if validate_only:
             self.decide(broker.facts.image)
-        else:
+            return self.outcomes
+        try:
             await broker.facts.change(self.decide)
+        except ApiError as error:  # of the store: none of them came true
+            return [error for _ in self.items]
         return self.outcomes
 
 

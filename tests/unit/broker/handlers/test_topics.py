@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from twinlog.cluster.facts import DesiredState, MirrorFact
 from twinlog.cluster.image import ClusterImage
 from twinlog.cluster.records import stored_facts
 from twinlog.metastore.sqlite import SqliteTable
-from twinlog.metastore.store import Put
+from twinlog.metastore.store import Put, StoreError
 from twinlog.model.errors import ErrorCode
 from twinlog.model.ids import NO_TOPIC_ID, TopicId
 from twinlog.wire.messages.metadata import METADATA, MetadataRequest
@@ -127,6 +128,33 @@ async def test_what_cannot_be_is_refused_and_the_rest_is_made(tmp_path: Path) ->
         assert all(a.error_message for a in answers if a.error_code)
         assert await names(broker) == ["go.od", "good"]
         assert codes(await create(broker, wish("good"))) == ["TOPIC_ALREADY_EXISTS"]
+
+
+async def test_of_two_names_that_collide_asked_for_at_once_one_is_made(tmp_path: Path) -> None:
+    async with local_broker(tmp_path) as broker:
+        other = await broker.another_connection()
+        request = CreateTopicsRequest(topics=(wish("a_b"),), timeout_ms=5_000)
+        (one,), two = await asyncio.gather(
+            create(broker, wish("a.b")), other.call(CREATE_TOPICS, request, timeout_s=10)
+        )
+        assert sorted(codes([one, *two.topics])) == ["INVALID_TOPIC_EXCEPTION", "NONE"]
+        await other.close()
+
+
+async def test_when_the_store_fails_every_topic_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with local_broker(tmp_path) as broker:
+
+        def fail(*_: object, **__: object) -> None:
+            raise StoreError("metadata.db: nothing was written: disk is full")
+
+        monkeypatch.setattr(SqliteTable, "transact", fail)
+        answers = await create(broker, wish("a"), wish("b b"))
+        assert codes(answers) == ["KAFKA_STORAGE_ERROR"] * 2
+        assert answers[0].error_message == "metadata.db: nothing was written: disk is full"
+        monkeypatch.undo()
+        assert codes(await create(broker, wish("a"))) == ["NONE"]
 
 
 async def test_replicas_can_be_given_by_hand(tmp_path: Path) -> None:
