@@ -127,7 +127,7 @@ class LedShard(Generic[AnyShard]):
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, why)
         try:
             outcome = command(self._shard, now_ms)
-        except AssertionError:
+        except (AssertionError, WireError):
             self.start_over(now_ms)
             raise
         self._write(outcome.records, now_ms)

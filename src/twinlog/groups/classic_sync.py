@@ -13,6 +13,7 @@ from twinlog.groups.commands import (
     Synced,
 )
 from twinlog.groups.effects import TimerKind
+from twinlog.groups.records import group_record
 from twinlog.model.errors import ErrorCode
 
 
@@ -30,6 +31,9 @@ def sync(group: ClassicGroup, ticket: Ticket, request: Sync, now_ms: int) -> Non
     elif member.member_id == group.roster.leader:
         given = dict(request.assignments)
         assignments = {m.member_id: given.get(m.member_id, b"") for m in group.roster}
+        if _is_too_big(group, assignments, now_ms):
+            _start_again(group, now_ms)
+            return
         group.persist(now_ms, assignments)
         _hand_out(group, assignments, now_ms)
 
@@ -42,6 +46,18 @@ def _sync_error(group: ClassicGroup, request: Sync) -> ErrorCode | None:
     if request.protocol_name not in (None, group.protocol_name):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     return None
+
+
+def _is_too_big(group: ClassicGroup, assignments: dict[str, bytes], now_ms: int) -> bool:
+    record = group_record(group.group_id, group.snapshot(now_ms, assignments))
+    return len(record.value or b"") > group.settings.record_bytes_max
+
+
+def _start_again(group: ClassicGroup, now_ms: int) -> None:
+    """Refuse an assignment that cannot be written; only this group hears of it."""
+    for member in group.roster:
+        group.answer_sync(member, Synced(error=ErrorCode.UNKNOWN_SERVER_ERROR), now_ms)
+    group.begin_rebalance(now_ms)
 
 
 def _hand_out(group: ClassicGroup, assignments: dict[str, bytes], now_ms: int) -> None:

@@ -43,6 +43,8 @@ from twinlog.model.ids import TopicName, TopicPartition
 
 EXPIRY: Final = "offset expiry"
 CLASSIC: Final = "Classic"
+TEXT_BYTES_MAX: Final = 0x7FFF
+"""What a string in a record of ``__consumer_offsets`` can hold."""
 
 CommitResults = tuple[tuple[TopicPartition, ErrorCode], ...]
 
@@ -170,7 +172,7 @@ class GroupShard:
             raise ApiError(error, f"commit of {claim.member_id!r} to group {claim.group_id}")
         assert not records, f"a commit check wrote {records}"
         assert not answers, f"a commit check answered {answers}"
-        bytes_max = self.settings.offset_metadata_bytes_max
+        bytes_max = min(self.settings.offset_metadata_bytes_max, TEXT_BYTES_MAX)
         results = tuple(
             (
                 of,

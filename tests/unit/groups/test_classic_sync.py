@@ -1,4 +1,5 @@
 from support.group_player import GroupPlayer
+from twinlog.groups.settings import GroupSettings
 
 
 def a_stable_pair() -> GroupPlayer:
@@ -61,3 +62,14 @@ def test_a_rebalance_does_not_wait_for_an_id_that_left() -> None:
     player.play("7002ms join a")
     lines = player.play("7003ms leave c")
     assert lines[-1] == "= CompletingRebalance"
+
+
+def test_an_assignment_too_big_to_be_written_is_refused_and_harms_nobody_else() -> None:
+    player = GroupPlayer(GroupSettings(record_bytes_max=200, initial_rebalance_delay_ms=0))
+    player.play("0ms join a old")
+    assert player.play(f"1ms sync a assign=a:{'x' * 200}") == [
+        "a: UNKNOWN_SERVER_ERROR",
+        "= PreparingRebalance",
+    ]
+    assert player.play("2ms join a")[-1] == "= CompletingRebalance"
+    assert player.play("3ms sync a assign=a:x")[-1] == "= Stable"

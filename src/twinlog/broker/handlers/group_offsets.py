@@ -11,6 +11,7 @@ from uuid import UUID
 from twinlog.broker.context import Context
 from twinlog.config.coordinators import OFFSETS_COMMIT_TIMEOUT_MS
 from twinlog.groups.commands import CommitOffsets, CommittedOffset, MemberClaim
+from twinlog.model.bounds import GROUP_TEXT_BYTES_MAX
 from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import (
     NO_TOPIC_ID,
@@ -97,6 +98,8 @@ async def _commit(
         instance_id=request.group_instance_id,
     )
     command = CommitOffsets(claim, offsets)
+    if len(request.group_id.encode()) > GROUP_TEXT_BYTES_MAX:
+        return tuple((of, ErrorCode.INVALID_GROUP_ID) for of, _ in offsets)
     try:
         found: Iterable[tuple[TopicPartition, ErrorCode]] = await context.broker.groups.run(
             request.group_id,

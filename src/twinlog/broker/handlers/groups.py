@@ -29,6 +29,7 @@ from twinlog.groups.commands import (
     Sync,
     Synced,
 )
+from twinlog.model.bounds import GROUP_TEXT_BYTES_MAX
 from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import BrokerId, TopicPartition
 from twinlog.wire.messages.groups import (
@@ -139,12 +140,18 @@ def _leader_of_home(group_id: str, image: ClusterImage) -> BrokerId:
 
 async def handle_join_group(request: JoinGroupRequest, context: Context) -> JoinGroupResponse:
     """Answered when everybody has joined."""
-    _check_group_id(request.group_id)
     version, broker = context.api_version, context.broker
+    client_id = context.client_id or ""
+    _check_group_id(request.group_id)
+    _check_text("client id", client_id)
+    _check_text("group.instance.id", request.group_instance_id or "")
+    _check_text("protocol type", request.protocol_type)
+    for protocol in request.protocols:
+        _check_text("name of a protocol", protocol.name)
     join = Join(
         group_id=request.group_id,
         member_id=request.member_id,
-        fresh_member_id=f"{request.group_instance_id or context.client_id}-{broker.clock.uuid()}",
+        fresh_member_id=f"{request.group_instance_id or client_id}-{broker.clock.uuid()}",
         protocol_type=request.protocol_type,
         protocols=tuple(ProtocolOffer(p.name, p.metadata) for p in request.protocols),
         session_timeout_ms=request.session_timeout_ms,
@@ -152,7 +159,7 @@ async def handle_join_group(request: JoinGroupRequest, context: Context) -> Join
             request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms
         ),
         instance_id=request.group_instance_id,
-        client_id=context.client_id or "",
+        client_id=client_id,
         client_host=f"/{context.peer.host}",
         must_know_its_id=version >= 4,
         may_skip_assignment=version >= 9,
@@ -339,6 +346,15 @@ async def _deleted(group_id: str, context: Context) -> DeletedGroup:
 def _check_group_id(group_id: str) -> None:
     if not group_id:
         raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+    if len(group_id.encode()) > GROUP_TEXT_BYTES_MAX:
+        why = f"the group id is longer than {GROUP_TEXT_BYTES_MAX} bytes"
+        raise ApiError(ErrorCode.INVALID_GROUP_ID, why)
+
+
+def _check_text(what: str, text: str) -> None:
+    if len(text.encode()) > GROUP_TEXT_BYTES_MAX:
+        why = f"the {what} is longer than {GROUP_TEXT_BYTES_MAX} bytes"
+        raise ApiError(ErrorCode.INVALID_REQUEST, why)
 
 
 def _timeout_s(context: Context) -> float:

@@ -65,7 +65,9 @@ class CoordinatorLoop(Generic[AnyShard]):
         """This broker leads the partition: load it. Nothing happens when it has done so before."""
         partition = partition_log.of.partition
         if partition not in self._led:
-            self._led[partition] = LedShard(partition_log, self._kind.make_shard)
+            led = self._led[partition] = LedShard(partition_log, self._kind.make_shard)
+            if partition_log.start == partition_log.end:
+                self._advance(led, self._time.now_ms())  # so that a new topic can be used at once
             self._wake.set()
 
     def resign(self, of: TopicPartition) -> None:

@@ -35,6 +35,7 @@ class Groups:
     def __init__(self, broker: LocalBroker, topic_id: UUID) -> None:
         self.broker = broker
         self.topic_id = topic_id
+        self.group_id = "g"
 
     async def wait_until_loaded(self) -> None:
         """Ask until the coordinator has loaded the group."""
@@ -57,7 +58,7 @@ class Groups:
                 ),
             ),
         )
-        request = OffsetCommitRequest(group_id="g", topics=(topic,), **more)
+        request = OffsetCommitRequest(group_id=self.group_id, topics=(topic,), **more)
         answer = await self.broker.ask(OFFSET_COMMIT, request, version)
         return answer.topics[0].partitions[0].error_code
 
@@ -129,6 +130,11 @@ async def test_a_commit_that_cannot_be_is_refused(
     groups: Groups, more: dict[str, Any], error: ErrorCode
 ) -> None:
     assert await groups.commit(9, 1, **more) == error
+
+
+async def test_a_group_id_too_long_to_be_written_is_refused(groups: Groups) -> None:
+    groups.group_id = "g" * 20_000
+    assert await groups.commit(9, 1) == ErrorCode.INVALID_GROUP_ID
 
 
 async def test_a_topic_by_an_unknown_id_is_refused(groups: Groups) -> None:

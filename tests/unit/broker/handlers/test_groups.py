@@ -135,6 +135,20 @@ async def test_an_empty_group_id_is_refused(broker: LocalBroker) -> None:
     assert (await join(broker, 9, group_id="")).error_code == ErrorCode.INVALID_GROUP_ID
 
 
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [
+        ({"group_id": "g" * 20_000}, ErrorCode.INVALID_GROUP_ID),
+        ({"instance_id": "i" * 20_000}, ErrorCode.INVALID_REQUEST),
+    ],
+)
+async def test_names_too_long_to_be_written_are_refused(
+    broker: LocalBroker, more: dict[str, str], error: ErrorCode
+) -> None:
+    await find(broker)
+    assert (await join(broker, 9, **more)).error_code == error
+
+
 async def test_a_static_member_that_comes_back_keeps_its_generation(broker: LocalBroker) -> None:
     await find(broker)
     first = await join(broker, 5, instance_id="one")

@@ -31,6 +31,11 @@ class World:
     def home(self, key: str) -> MemoryStateLog:
         return self.logs[home_of(key, COUNT)]
 
+    def fill(self) -> None:
+        """Write something before anybody loads it."""
+        for log in self.logs:
+            log.append(build_batch(records_of_pairs([(b"old", b"v")], timestamp_ms=0)), now_ms=0)
+
     def load(self) -> None:
         for log in self.logs:
             self.loop.lead(log)
@@ -99,13 +104,21 @@ async def test_a_key_of_a_partition_led_elsewhere_has_its_coordinator_elsewhere(
     assert await refused(world, "k") is ErrorCode.NOT_COORDINATOR
 
 
+async def test_a_new_topic_can_be_used_at_once(world: World) -> None:
+    for log in world.logs:
+        world.loop.lead(log)
+    assert await world.get("k") is None
+
+
 async def test_while_a_partition_loads_nothing_is_said_of_its_keys(world: World) -> None:
+    world.fill()
     for log in world.logs:
         world.loop.lead(log)
     assert await refused(world, "k") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 async def test_the_task_loads_what_it_is_given(world: World) -> None:
+    world.fill()
     async with driven(world):
         for log in world.logs:
             world.loop.lead(log)
@@ -170,9 +183,11 @@ async def test_who_waits_is_sent_away_when_leadership_is_lost(world: World) -> N
 
 async def test_what_is_led_now_is_kept_and_the_rest_let_go(world: World) -> None:
     world.load()
+    await world.loop.run_everywhere(lambda shard, _: shard.put(b"k", b"v"), timeout_s=5)
     made_again = MemoryStateLog(TopicPartition(TOPIC, 1))
     world.loop.keep([world.logs[0], made_again])
-    assert world.loop.progress == {0: True, 1: False}
+    found = await world.loop.run_everywhere(lambda shard, _: shard.get(b"k"), timeout_s=5)
+    assert found == [b"v", None]
 
 
 async def test_who_is_parked_is_sent_away_when_the_broker_stops(world: World) -> None:
@@ -190,12 +205,13 @@ async def test_all_loaded_shards_are_told_something(
     def forget(shard: DictShard, now_ms: int) -> Outcome[None]:
         return Outcome(None, (StateRecord(b"forgotten", b""),))
 
+    world.fill()
     world.load()
     world.loop.resign(world.logs[3].of)
     world.loop.lead(world.logs[3])
     world.logs[2].fails_with = DiskError("broken")
     world.loop.tell_all(forget)
-    assert [log.end for log in world.logs] == [1, 1, 0, 0]
+    assert [log.end for log in world.logs] == [2, 2, 1, 1]
     assert "broken" in caplog.text
 
 
@@ -206,6 +222,7 @@ async def test_a_command_can_be_run_on_every_shard(world: World) -> None:
 
 
 async def test_a_command_for_every_shard_is_refused_while_one_loads(world: World) -> None:
+    world.fill()
     world.loop.lead(world.logs[0])
     with pytest.raises(ApiError):
         await world.loop.run_everywhere(lambda shard, _: shard.get(b"k"), timeout_s=5)
