@@ -104,7 +104,7 @@ def _record_line(record: Record, header: BatchHeader, *, has_data: bool) -> str:
     if header.is_control:
         return f"{line}{_control(record)}\n"
     if has_data:
-        line += f" key: {_text(record.key)} payload: {_text(record.value)}"
+        line += _named("key", record.key) + _named("payload", record.value)
     return f"{line}\n"
 
 
@@ -135,8 +135,8 @@ def _size(field: bytes | None) -> int:
     return -1 if field is None else len(field)
 
 
-def _text(field: bytes | None) -> str:
-    return "null" if field is None else field.decode("utf-8", errors="backslashreplace")
+def _named(name: str, field: bytes | None) -> str:
+    return "" if field is None else f" {name}: {field.decode(errors='backslashreplace')}"
 
 
 def _java(value: bool) -> str:  # noqa: FBT001 - it is all there is to it

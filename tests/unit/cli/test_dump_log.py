@@ -69,8 +69,7 @@ def test_records_are_told_when_asked_for(tmp_path: Path) -> None:
     assert records == [
         "| offset: 0 CreateTime: 100 keySize: 1 valueSize: 2 sequence: -1 headerKeys: [h,i] "
         "key: k payload: v\\xff",
-        "| offset: 1 CreateTime: 90 keySize: -1 valueSize: -1 sequence: -1 headerKeys: [] "
-        "key: null payload: null",
+        "| offset: 1 CreateTime: 90 keySize: -1 valueSize: -1 sequence: -1 headerKeys: []",
         "| offset: 2 CreateTime: 200 keySize: 1 valueSize: 0 sequence: 4 headerKeys: [] "
         "key: z payload: ",
         "| offset: 3 CreateTime: 201 keySize: 4 valueSize: 6 sequence: -1 headerKeys: [] "
