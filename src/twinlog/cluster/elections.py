@@ -30,7 +30,7 @@ def broker_started(
             return None
         isr = tuple(b for b in old.isr if b == broker or b in image.brokers)
         above = max(old.leader_epoch, epochs.get(of, old.leader_epoch))
-        return _led_by(broker, replace(old, isr=isr), LeaderEpoch(above + 1))
+        return _led_by(broker, old, LeaderEpoch(above + 1), isr)
 
     return tuple(_changes(image, elect))
 
@@ -51,8 +51,8 @@ def broker_gone(image: ClusterImage, broker: BrokerId) -> tuple[Change, ...]:
             return replace(old, isr=left, partition_epoch=old.partition_epoch + 1)
         epoch = LeaderEpoch(old.leader_epoch + 1)
         if not alive:
-            return _led_by(NO_LEADER, old, epoch)
-        return _led_by(alive[0], replace(old, isr=left), epoch)
+            return _led_by(NO_LEADER, old, epoch, old.isr)
+        return _led_by(alive[0], old, epoch, left)
 
     return tuple(_changes(image, elect))
 
@@ -96,9 +96,11 @@ def isr_proposed(
     return PartitionSet(of, replace(now, isr=wanted, partition_epoch=now.partition_epoch + 1))
 
 
-def _led_by(leader: BrokerId, old: PartitionFact, epoch: LeaderEpoch) -> PartitionFact:
+def _led_by(
+    leader: BrokerId, old: PartitionFact, epoch: LeaderEpoch, isr: tuple[BrokerId, ...]
+) -> PartitionFact:
     assert epoch > old.leader_epoch, f"leader epoch {old.leader_epoch} -> {epoch}"
-    return replace(old, leader=leader, leader_epoch=epoch, partition_epoch=old.partition_epoch + 1)
+    return PartitionFact(leader, epoch, old.replicas, isr, old.partition_epoch + 1)
 
 
 def _changes(
