@@ -36,15 +36,17 @@ def encode_response(api: Api[Any, Any], message: Any, version: int) -> Parts:
 
 
 def decode_request(api: Api[T, Any], frame: Buffer, version: int, position: int = 0) -> T:
-    """Read the body of a request from ``position`` of ``frame`` to its end.
+    """Read the body of a request from ``position`` of ``frame`` on.
 
-    Raises WireError when the bytes are not such a message or something follows it.
+    Raises WireError when the bytes are not such a message. Bytes that follow it are passed over,
+    as Kafka does: librdkafka 2.16 ends Metadata v13 for all topics with three that mean nothing.
     """
-    return decode_whole(api.request, frame, version, flexible=api.is_flexible(version), at=position)
+    flexible = api.is_flexible(version)
+    return decode_from(api.request, frame, version, flexible=flexible, at=position)[0]
 
 
 def decode_response(api: Api[Any, T], frame: Buffer, version: int, position: int = 0) -> T:
-    """Read the body of a response; as ``decode_request``."""
+    """Read the body of a response, which must fill ``frame`` from ``position`` to its end."""
     return decode_whole(
         api.response, frame, version, flexible=api.is_flexible(version), at=position
     )
