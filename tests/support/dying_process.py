@@ -1,0 +1,47 @@
+"""A twinlog broker in a process of its own that dies at a moment of the test's choice."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from support.server_process import ServerProcess
+from support.twinlog_process import TwinlogProcess
+from support.waiting import wait_until
+
+_TESTS = Path(__file__).parents[1]
+
+
+class DyingTwinlog(TwinlogProcess):
+    """Serves as any twinlog broker does, until the moment that ``die_at`` names."""
+
+    def __init__(
+        self, folder: Path, *, node_id: int = 1, settings: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(folder, node_id=node_id, settings=settings)
+        self._order = folder / "die-at"
+        self.server = ServerProcess(
+            f"dying-twinlog-{node_id}",
+            [sys.executable, "-m", "support.dying_broker", str(self._order), str(self.properties)],
+            folder / "twinlog.out",
+            env={"PYTHONPATH": f"{_TESTS}:{_TESTS.parent / 'src'}"},
+        )
+
+    def die_at(self, moment: str, *, count: int = 1) -> None:
+        """Let it die at the COUNTth moment of that name from now on; see dying_broker."""
+        written = self._order.with_suffix(".new")
+        written.write_text(f"{moment} {count}")
+        written.replace(self._order)
+
+    def await_death(self, *, timeout_s: float = 30.0) -> None:
+        """Return when it has died; it lives on at the next start."""
+        wait_until(
+            lambda: not self.server.is_running,
+            f"dies at {self._order.read_text()!r}",
+            timeout_s=timeout_s,
+        )
+        self.live_on()
+        self.server.kill()
+
+    def live_on(self) -> None:
+        """Take the order to die back."""
+        self._order.unlink(missing_ok=True)
