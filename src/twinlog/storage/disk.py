@@ -51,6 +51,11 @@ class Disk:
         with _naming("open", path):
             return OpenFile(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), path)
 
+    def open_folder(self, path: str) -> OpenFile:
+        """Open a folder, to lock or flush it."""
+        with _naming("open", path):
+            return OpenFile(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), path)
+
     def read(self, file: OpenFile, length: int, position: int) -> bytes:
         """Read up to ``length`` bytes; fewer only at the end of the file."""
         try:
@@ -163,9 +168,4 @@ class Disk:
 
     def sync_folder(self, path: str) -> None:
         """Wait until the names in a folder have reached the disk."""
-        with _naming("flush", path):
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        self.sync(self.open_folder(path))

@@ -78,6 +78,12 @@ class EpochFile:
         if self.history.truncate_from_start(Offset(start)):
             self.write()
 
+    def put_back(self, entries: list[EpochStart]) -> None:
+        """Return to what was known before batches that could not be written."""
+        if self.history.entries != entries:
+            self.history.entries = entries
+            self.write()
+
     def clear(self) -> None:
         """Forget everything."""
         if self.history.entries:

@@ -2,7 +2,6 @@
 
 import fcntl
 import json
-import os
 from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
@@ -36,7 +35,7 @@ class LogDir:
         self.path = path
         self._disk = disk
         disk.make_folder(path)
-        self._lock = _locked(disk, f"{path}/{LOCK}")
+        self._locks = _locked(disk, path)
         content = disk.read_whole(f"{path}/{META_PROPERTIES}")
         self.identity: Identity | None = None
         if content is not None:
@@ -97,25 +96,28 @@ class LogDir:
 
     def unlock(self) -> None:
         """Let another process have the dir."""
-        fcntl.lockf(self._lock.fileno(), fcntl.LOCK_UN)
-        fcntl.flock(self._lock.fileno(), fcntl.LOCK_UN)
+        folder, file = self._locks
+        fcntl.lockf(file.fileno(), fcntl.LOCK_UN)
+        fcntl.flock(folder.fileno(), fcntl.LOCK_UN)
 
 
-def _locked(disk: Disk, path: str) -> OpenFile:
-    """Take the lock of a log dir: Kafka's kind (of the process) and one of the open file.
+def _locked(disk: Disk, folder: str) -> tuple[OpenFile, OpenFile]:
+    """Take the locks of a log dir: one of the folder's descriptor, and Kafka's, of the process.
 
-    The first alone would let two brokers of one process share a dir.
+    Kafka's alone would let two brokers of one process share a dir; and whoever closes the lock file
+    gives up that lock for the whole process, so it is not even opened before the first is held.
     """
-    file = disk.open(path)
     try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held = disk.open_folder(folder)
+        fcntl.flock(held.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file = disk.open(f"{folder}/{LOCK}")
         fcntl.lockf(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         raise SettingsError(
-            f"log.dirs: {os.path.dirname(path)} is used by another broker process; "  # noqa: PTH120
+            f"log.dirs: {folder} is used by another broker process; "
             "stop that one, or name another folder"
         ) from error
-    return file
+    return held, file
 
 
 def _broker_epoch_in(content: bytes) -> int:

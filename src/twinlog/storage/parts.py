@@ -60,7 +60,7 @@ class LogParts:
         Raises DiskError, with everything as it was.
         """
         at, batches = 0, admitted.batches
-        old_end = self.end
+        old_end, old_epochs = self.end, self.epochs.history.entries
         try:
             self.epochs.begin(admitted.epoch_starts)
             while at < len(batches):
@@ -71,6 +71,7 @@ class LogParts:
         except DiskError:
             with suppress(DiskError):  # the first failure is the one to tell
                 self.cut(old_end)
+                self.epochs.put_back(old_epochs)
             raise
 
     def _write_group(

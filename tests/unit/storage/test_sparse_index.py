@@ -3,7 +3,8 @@
 from bisect import bisect_right
 from pathlib import Path
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.logs import home
@@ -28,9 +29,11 @@ def filled(path: Path, steps: list[tuple[int, int]], written: int) -> SparseInde
     return index
 
 
+@pytest.mark.slow
+@settings(max_examples=50, deadline=None)
 @given(steps=rising, written=st.integers(0, 40), value=st.integers(0, 1_000))
 def test_it_agrees_with_a_list(
-    tmp_path_factory: object, steps: list[tuple[int, int]], written: int, value: int
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int]], written: int, value: int
 ) -> None:
     path = new_file(tmp_path_factory)
     index = filled(path, steps, written)
@@ -48,11 +51,8 @@ def test_it_agrees_with_a_list(
     assert [again.entry(at) for at in range(len(again))] == entries[:keep]
 
 
-def new_file(factory: object) -> Path:
+def new_file(factory: pytest.TempPathFactory) -> Path:
     """Give a path that no other example uses."""
-    import pytest
-
-    assert isinstance(factory, pytest.TempPathFactory)
     return factory.mktemp("index") / "0.index"
 
 
