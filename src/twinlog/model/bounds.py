@@ -2,7 +2,7 @@
 
 from typing import Final
 
-FRAME_BYTES_MIN: Final = 8  # the shortest request: key, version, correlation id
+FRAME_BYTES_MIN: Final = 4  # the shortest header: the correlation id of a response
 TOPIC_NAME_CHARS_MAX: Final = 249
 MIRROR_NAME_CHARS_MAX: Final = 249
 TAGGED_FIELDS_MAX: Final = 10_000

@@ -109,7 +109,7 @@ def test_an_announced_frame_takes_memory_only_as_it_arrives() -> None:
     ("beginning", "why"),
     [
         (struct.pack(">i", -2), "negative"),
-        (struct.pack(">i", 7), "shorter than any header"),
+        (struct.pack(">i", 3), "shorter than any header"),
         (struct.pack(">i", LIMIT + 1), f"frame of {LIMIT + 1} bytes is over max.bytes={LIMIT}"),
         (b"\x16\x03\x01\x02\x00\x01", "TLS"),
         (b"GET / HTTP/1.1\r\n", "HTTP"),
