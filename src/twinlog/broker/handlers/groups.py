@@ -140,6 +140,30 @@ def _leader_of_home(group_id: str, image: ClusterImage) -> BrokerId:
 
 async def handle_join_group(request: JoinGroupRequest, context: Context) -> JoinGroupResponse:
     """Answered when everybody has joined."""
+    try:
+        joined = await _join(request, context)
+    except ApiError as error:
+        joined = Joined(request.member_id, error=error.code)
+    return JoinGroupResponse(
+        error_code=joined.error,
+        generation_id=joined.generation,
+        protocol_type=joined.protocol_type,
+        protocol_name=joined.protocol_name or ("" if context.api_version < 7 else None),
+        leader=joined.leader,
+        skip_assignment=joined.skip_assignment,
+        member_id=joined.member_id,
+        members=tuple(
+            JoinGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                metadata=member.metadata,
+            )
+            for member in joined.members
+        ),
+    )
+
+
+async def _join(request: JoinGroupRequest, context: Context) -> Joined:
     version, broker = context.api_version, context.broker
     client_id = context.client_id or ""
     _check_group_id(request.group_id)
@@ -167,23 +191,7 @@ async def handle_join_group(request: JoinGroupRequest, context: Context) -> Join
     joined: Joined = await broker.groups.run(
         join.group_id, lambda shard, now_ms: shard.join(join, now_ms), timeout_s=_timeout_s(context)
     )
-    return JoinGroupResponse(
-        error_code=joined.error,
-        generation_id=joined.generation,
-        protocol_type=joined.protocol_type,
-        protocol_name=joined.protocol_name or ("" if version < 7 else None),
-        leader=joined.leader,
-        skip_assignment=joined.skip_assignment,
-        member_id=joined.member_id,
-        members=tuple(
-            JoinGroupMember(
-                member_id=member.member_id,
-                group_instance_id=member.instance_id,
-                metadata=member.metadata,
-            )
-            for member in joined.members
-        ),
-    )
+    return joined
 
 
 async def handle_sync_group(request: SyncGroupRequest, context: Context) -> SyncGroupResponse:

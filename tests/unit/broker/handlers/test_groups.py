@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -5,6 +6,7 @@ import pytest
 
 from support.brokers import LocalBroker, local_broker
 from twinlog.model.errors import ErrorCode
+from twinlog.network.client import BrokerConnection
 from twinlog.wire.messages.groups import (
     DELETE_GROUPS,
     DESCRIBE_GROUPS,
@@ -113,8 +115,20 @@ async def test_other_kinds_of_coordinators_are_named_or_refused(
     assert one.node_id == (1 if error is ErrorCode.NONE else -1)
 
 
-async def test_before_anybody_asked_for_it_there_is_no_coordinator(broker: LocalBroker) -> None:
-    assert (await join(broker, 9)).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+@pytest.mark.parametrize("version", range(10))
+async def test_before_anybody_asked_for_it_there_is_no_coordinator(
+    broker: LocalBroker, version: int
+) -> None:
+    told = await join(broker, version, member_id="m")
+    assert (told.error_code, told.member_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, "m")
+    gone = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    sync = SyncGroupRequest(group_id="g", generation_id=1, member_id="m", assignments=())
+    assert (await broker.ask(SYNC_GROUP, sync, min(version, 5))).error_code == gone
+    beat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+    assert (await broker.ask(HEARTBEAT, beat, min(version, 4))).error_code == gone
+    leave = LeaveGroupRequest(group_id="g", member_id="m")
+    assert (await broker.ask(LEAVE_GROUP, leave, min(version, 5))).error_code == gone
+    assert (await describe(broker, "g", min(version, 6))).error_code == gone
 
 
 @pytest.mark.parametrize("version", range(10))
@@ -239,3 +253,31 @@ async def test_a_group_is_deleted_once_its_members_are_gone(broker: LocalBroker)
     await broker.ask(LEAVE_GROUP, leave)
     assert await delete() == ErrorCode.NONE
     assert await delete() == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+async def test_a_member_that_waits_does_not_hold_up_a_stop(tmp_path: Path) -> None:
+    settings = {
+        "offsets.topic.num.partitions": "1",
+        "group.initial.rebalance.delay.ms": "60000",
+    }
+    async with (
+        asyncio.timeout(10),
+        asyncio.TaskGroup() as tasks,
+        local_broker(tmp_path, settings) as broker,
+    ):
+        await find(broker)
+        waiting = tasks.create_task(join(broker, 3))
+        while (await describe_elsewhere(broker)).group_state != "PreparingRebalance":
+            pass
+        broker.server.stop()
+        assert (await waiting).error_code == ErrorCode.NOT_COORDINATOR
+
+
+async def describe_elsewhere(broker: LocalBroker) -> DescribedGroup:
+    """Describe the group over a connection of its own: the first one is busy with a join."""
+    connection = await BrokerConnection.open(broker.address, "other", timeout_s=5)
+    try:
+        request = DescribeGroupsRequest(groups=("g",))
+        return (await connection.call(DESCRIBE_GROUPS, request, timeout_s=5)).groups[0]
+    finally:
+        await connection.close()
