@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING
 
 from support.server_process import free_port
@@ -70,7 +71,7 @@ class TamperingProxy:
         listener.listen(64)
         self._listener = listener
         self._mode = _Mode.OPEN
-        self._run(lambda: self._accept(listener))
+        self._run(partial(self._accept, listener))
 
     def stop(self) -> None:
         """Close everything, whatever was done to it."""
@@ -124,8 +125,8 @@ class TamperingProxy:
             with self._lock:
                 self._links.append(link)
             if not link.is_silent:
-                self._run(lambda link=link: self._pump(link, self._forth))
-                self._run(lambda link=link: self._pump(link, self._back))
+                self._run(partial(self._pump, link, self._forth))
+                self._run(partial(self._pump, link, self._back))
 
     def _pump(self, link: _Link, move: Callable[[_Link], bool]) -> None:
         with contextlib.suppress(OSError):

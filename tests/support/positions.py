@@ -1,0 +1,149 @@
+"""Asks any broker where things stand: what a reader may see, a group's offsets, leader epochs."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import aiokafka
+import confluent_kafka
+import kafka
+from kafka.admin import KafkaAdminClient
+
+from support.cluster_admin import Broker
+
+Records = list[tuple[int, bytes | None]]
+
+_TIMEOUT_S = 30.0
+
+
+def visible_records(
+    broker: Broker, topic: str, partition: int = 0, *, isolation: str = "read_committed"
+) -> Records:
+    """Read a partition from its start to where that reader's view ends; offsets and values."""
+    of = confluent_kafka.TopicPartition(topic, partition, confluent_kafka.OFFSET_BEGINNING)
+    config = {
+        "bootstrap.servers": broker.bootstrap,
+        "group.id": "twinlog-tests-visible",
+        "isolation.level": isolation,
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+    }
+    consumer = confluent_kafka.Consumer(config)
+    records: Records = []
+    deadline = time.monotonic() + _TIMEOUT_S
+    try:
+        consumer.assign([of])
+        while time.monotonic() < deadline:
+            message = consumer.poll(0.5)
+            if message is None:
+                continue
+            error = message.error()
+            if error is None:
+                records.append((message.offset(), message.value()))
+            elif error.code() == confluent_kafka.KafkaError._PARTITION_EOF:
+                return records
+            else:
+                raise AssertionError(f"{topic}-{partition}: {error}")
+    finally:
+        consumer.close()
+    raise AssertionError(
+        f"{topic}-{partition} has no end after {_TIMEOUT_S} s, {len(records)} read"
+    )
+
+
+def visible_to_kafka_python(broker: Broker, topic: str, count: int) -> Records:
+    """Read with kafka-python, read_committed: at least ``count`` records, and a second's more."""
+    consumer = kafka.KafkaConsumer(
+        bootstrap_servers=broker.bootstrap,
+        isolation_level="read_committed",
+        consumer_timeout_ms=1_000,
+    )
+    of = kafka.TopicPartition(topic, 0)
+    records: Records = []
+    deadline = time.monotonic() + _TIMEOUT_S
+    try:
+        consumer.assign([of])
+        consumer.seek_to_beginning(of)
+        while len(records) < count and time.monotonic() < deadline:
+            records += [(record.offset, record.value) for record in consumer]
+        return records
+    finally:
+        consumer.close()
+
+
+def visible_to_aiokafka(broker: Broker, topic: str, count: int) -> Records:
+    """Read with aiokafka, read_committed: at least ``count`` records, and a second's more."""
+    return asyncio.run(_visible_to_aiokafka(broker, topic, count))
+
+
+async def _visible_to_aiokafka(broker: Broker, topic: str, count: int) -> Records:
+    consumer = aiokafka.AIOKafkaConsumer(
+        bootstrap_servers=broker.bootstrap,
+        isolation_level="read_committed",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+    )
+    await consumer.start()
+    of = aiokafka.TopicPartition(topic, 0)
+    records: Records = []
+    deadline = time.monotonic() + _TIMEOUT_S
+    try:
+        consumer.assign([of])
+        await consumer.seek_to_beginning(of)
+        while time.monotonic() < deadline:
+            found = await consumer.getmany(of, timeout_ms=1_000)
+            if not found and len(records) >= count:
+                break
+            records += [(r.offset, r.value) for some in found.values() for r in some]
+        return records
+    finally:
+        await consumer.stop()
+
+
+def committed_offset(broker: Broker, group: str, topic: str, partition: int = 0) -> int | None:
+    """Give a group's committed offset, or None."""
+    config = {"bootstrap.servers": broker.bootstrap, "group.id": group, "log_level": 2}
+    consumer = confluent_kafka.Consumer(config)
+    of = confluent_kafka.TopicPartition(topic, partition)
+    try:
+        (found,) = consumer.committed([of], timeout=_TIMEOUT_S)
+    finally:
+        consumer.close()
+    assert found.error is None, f"{group} at {topic}-{partition}: {found.error}"
+    return None if found.offset < 0 else int(found.offset)
+
+
+def leader_epochs(broker: Broker, topics: list[str]) -> dict[tuple[str, int], int]:
+    """Give the leader epoch of every partition of those topics, as Metadata tells it."""
+    with kafka_python_admin(broker) as admin:
+        return {
+            (topic["name"], partition["partition_index"]): partition["leader_epoch"]
+            for topic in admin.describe_topics(topics)
+            for partition in topic["partitions"]
+        }
+
+
+@contextmanager
+def kafka_python_admin(broker: Broker) -> Iterator[Any]:
+    """An admin client that gives a broker's own words with its errors."""
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    try:
+        yield admin
+    finally:
+        admin.close()
+
+
+def why_produce_fails(broker: Broker, topic: str, partition: int = 0) -> str | None:
+    """Produce one record without retries; give the error's name and the broker's own words."""
+    producer = kafka.KafkaProducer(
+        bootstrap_servers=broker.bootstrap, retries=0, enable_idempotence=False
+    )
+    try:
+        producer.send(topic, b"refused?", partition=partition).get(timeout=_TIMEOUT_S)
+    except kafka.errors.KafkaError as error:
+        return f"{type(error).__name__}: {error}"
+    finally:
+        producer.close()
+    return None
