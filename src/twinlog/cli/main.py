@@ -19,6 +19,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "stop": ("twinlog.cli.stop", "stop a broker that serve started"),
     "mirrors": ("twinlog.cli.mirrors", "create, start, stop, list and describe mirrors"),
     "topics": ("twinlog.cli.topics", "create, list, describe, alter and delete topics"),
+    "configs": ("twinlog.cli.configs", "describe and alter settings while things run"),
     "groups": ("twinlog.cli.groups", "list, describe, reset and delete consumer groups"),
     "produce": ("twinlog.cli.produce", "write lines of standard input as records"),
     "consume": ("twinlog.cli.consume", "print records"),

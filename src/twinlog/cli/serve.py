@@ -8,7 +8,7 @@ from twinlog.cli.failures import CliError
 from twinlog.cli.pid_file import PidFile
 from twinlog.config.broker import BROKER
 from twinlog.config.declare import Settings
-from twinlog.config.logs import log_dirs
+from twinlog.config.logs import LOG_DIRS
 from twinlog.config.read import read_settings
 
 
@@ -57,5 +57,5 @@ def settings_of(file: Path, overrides: list[str]) -> Settings:
 
 def pid_file_of(settings: Settings) -> PidFile:
     """Give the file that says which process serves the first log dir; it lies beside it."""
-    folder = Path(log_dirs(settings)[0])
+    folder = Path(settings[LOG_DIRS][0])
     return PidFile(folder.with_name(f"{folder.name}.pid"))

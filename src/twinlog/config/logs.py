@@ -3,22 +3,24 @@
 from typing import Any, Final
 
 from twinlog.config.checks import ANY, NOT_EMPTY, at_least, between, one_of, some_of
-from twinlog.config.declare import Setting, Settings, Synonym, Update
+from twinlog.config.declare import Setting, Synonym, Update
 from twinlog.config.kinds import LONG_MAX, Kind
 
 HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
 COMPRESSION_NAMES: Final = ("uncompressed", "gzip", "snappy", "lz4", "zstd", "producer")
 
-LOG_DIR: Final = Setting(
-    "log.dir", Kind.STRING, "data", "The folder of the partition logs; see log.dirs.", NOT_EMPTY
+LOG_DIR: Final[Setting[tuple[str, ...]]] = Setting(
+    "log.dir", Kind.LIST, ("data",), "As log.dirs, under its older name.", NOT_EMPTY
 )
 LOG_DIRS: Final[Setting[tuple[str, ...]]] = Setting(
     "log.dirs",
     Kind.LIST,
-    (),
+    ("data",),
     "The folders of the partition logs; a new partition goes to the one with the fewest. An "
-    "empty folder is taken into use, one of another cluster is refused. By default, log.dir.",
+    "empty folder is taken into use, one of another cluster is refused.",
+    NOT_EMPTY,
+    synonyms=(Synonym(LOG_DIR),),
 )
 LOG_SEGMENT_BYTES: Final = Setting(
     "log.segment.bytes",
@@ -286,8 +288,3 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     LOG_CLEANER_MIN_COMPACTION_LAG_MS,
     LOG_CLEANER_MAX_COMPACTION_LAG_MS,
 )
-
-
-def log_dirs(settings: Settings) -> tuple[str, ...]:
-    """Give the folders of the logs."""
-    return settings[LOG_DIRS] or (settings[LOG_DIR],)

@@ -4,7 +4,7 @@ import pytest
 
 from twinlog.config.broker import BROKER
 from twinlog.config.declare import Settings
-from twinlog.config.logs import LOG_RETENTION_MS, LOG_ROLL_MS, log_dirs
+from twinlog.config.logs import LOG_DIRS, LOG_RETENTION_MS, LOG_ROLL_MS
 
 
 def of(given: dict[str, str]) -> Settings:
@@ -31,6 +31,6 @@ def test_hours_serve_for_rolling_too() -> None:
 
 
 def test_log_dir_serves_where_log_dirs_is_not_given() -> None:
-    assert log_dirs(of({})) == ("data",)
-    assert log_dirs(of({"log.dir": "/a"})) == ("/a",)
-    assert log_dirs(of({"log.dir": "/a", "log.dirs": "/b,/c"})) == ("/b", "/c")
+    assert of({})[LOG_DIRS] == ("data",)
+    assert of({"log.dir": "/a"})[LOG_DIRS] == ("/a",)
+    assert of({"log.dir": "/a", "log.dirs": "/b,/c"})[LOG_DIRS] == ("/b", "/c")
