@@ -1,7 +1,6 @@
 """The names and numbers by which topics, partitions, brokers and offsets are known."""
 
-from dataclasses import dataclass
-from typing import Final, NewType
+from typing import Final, NamedTuple, NewType
 from uuid import UUID
 
 TopicName = NewType("TopicName", str)
@@ -17,9 +16,11 @@ NO_EPOCH: Final = LeaderEpoch(-1)
 NO_PRODUCER_ID: Final = ProducerId(-1)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class TopicPartition:
-    """One partition of one topic; printed as Kafka names its folder: ``topic-3``."""
+class TopicPartition(NamedTuple):
+    """One partition of one topic; printed as Kafka names its folder: ``topic-3``.
+
+    A tuple, because it is made and looked up for every partition of every request.
+    """
 
     topic: TopicName
     partition: int
