@@ -383,7 +383,8 @@ class PartitionLog:
             parts.segments[-1].finish()
             if parts.snapshots.offsets[-1:] != [parts.end] and parts.end > parts.segments[0].base:
                 parts.snapshots.take(parts.end, parts.producers.all())
-            self.flush()
+            if self.recovery_point < self.end:
+                self.flush()
         for segment in parts.segments:
             for path in segment.paths():
                 self._home.files.forget(path)

@@ -13,7 +13,7 @@ from twinlog.storage.scan import read_batch, scan_headers
 from twinlog.storage.segment import SIZE_BYTES_MAX, Segment
 from twinlog.storage.settings import LogSettings
 from twinlog.storage.snapshots import Snapshots
-from twinlog.wire.records.batch import BatchHeader
+from twinlog.wire.records.batch import CONTROL_BIT, BatchHeader
 
 
 class LogParts:
@@ -88,7 +88,7 @@ class LogParts:
         self.end = last[1].next_offset
         producers, markers = self.producers, admitted.markers
         for _, header in group:
-            if header.producer_id >= 0 or header.is_control:
+            if header.producer_id >= 0 or header.attributes & CONTROL_BIT:
                 aborted = producers.apply(header, markers.get(header.base_offset))
                 if aborted is not None:
                     segment.add_aborted(aborted)

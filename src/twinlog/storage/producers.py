@@ -10,7 +10,13 @@ from typing import Final, NamedTuple
 from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.storage.markers import NO_COORDINATOR_EPOCH, Marker
 from twinlog.storage.txn_index import AbortedTxn
-from twinlog.wire.records.batch import NO_SEQUENCE, NO_TIMESTAMP, BatchHeader
+from twinlog.wire.records.batch import (
+    CONTROL_BIT,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+)
 from twinlog.wire.records.control import ControlType
 
 SPANS_MAX: Final = 5
@@ -170,8 +176,9 @@ class Producers:
 
     def apply(self, header: BatchHeader, marker: Marker | None) -> AbortedTxn | None:
         """Take note of a batch that is in the log; give the transaction it aborts, if any."""
-        self.end = header.base_offset + header.last_offset_delta + 1
-        if header.attributes & 0x20:  # is_control, spelt out: this runs for every batch
+        delta, base_sequence = header.last_offset_delta, header.base_sequence
+        self.end = header.base_offset + delta + 1
+        if header.attributes & CONTROL_BIT:  # the properties spelt out: this runs for every batch
             return self._apply_marker(header, marker) if marker is not None else None
         producer_id = header.producer_id
         if producer_id < 0:
@@ -187,14 +194,14 @@ class Producers:
             del spans[0]
         spans.append(
             BatchSpan(
-                header.last_sequence,
+                (base_sequence + delta) & SEQUENCE_MASK if base_sequence >= 0 else NO_SEQUENCE,
                 self.end - 1,
-                header.last_offset_delta,
+                delta,
                 header.max_timestamp,
             )
         )
         producer.last_timestamp = header.max_timestamp
-        if header.is_transactional and producer.txn_first_offset == NO_OFFSET:
+        if header.attributes & TRANSACTIONAL_BIT and producer.txn_first_offset == NO_OFFSET:
             producer.txn_first_offset = header.base_offset
             self._open[producer_id] = header.base_offset
         return None

@@ -83,7 +83,8 @@ def _rebuild_epochs(log: LogParts) -> None:
                     log.epochs.note(header.leader_epoch, header.base_offset)
         except CorruptBatchError:
             break  # a torn tail; recovery cuts it off
-    log.epochs.write()
+    if any(segment.size for segment in log.segments):
+        log.epochs.write()
 
 
 class _Loader:

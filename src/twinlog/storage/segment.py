@@ -137,14 +137,16 @@ class Segment:
         """Enter batches that were written from ``start`` on into the indexes."""
         indexed = self._last_indexed_position()
         timestamp, timestamp_offset = self._times_known()
+        base, entered = self.base, self._last_entered_time()
         for at, header in batches:
             if header.max_timestamp > timestamp:
                 timestamp, timestamp_offset = header.max_timestamp, header.last_offset
             position = start + at
             if position - indexed > interval_bytes:
-                self.offsets.append(header.last_offset - self.base, position)
-                self._max_timestamp, self._max_timestamp_offset = timestamp, timestamp_offset
-                self._enter_time()
+                self.offsets.append(header.base_offset + header.last_offset_delta - base, position)
+                if timestamp > entered:
+                    self.times.append(timestamp, timestamp_offset - base)
+                    entered = timestamp
                 indexed = position
         if start == 0 and batches:
             self._first_timestamp = batches[0][1].max_timestamp
@@ -157,16 +159,15 @@ class Segment:
             self._indexed_position = last[1] if last else 0
         return self._indexed_position
 
-    def _enter_time(self) -> None:
-        """Enter the highest timestamp so far, if it is above the last that was entered."""
-        timestamp, offset = self._times_known()
+    def _last_entered_time(self) -> int:
         last = self.times.last()
-        if timestamp > (last[0] if last else NO_TIMESTAMP):
-            self.times.append(timestamp, offset - self.base)
+        return last[0] if last else NO_TIMESTAMP
 
     def finish(self) -> None:
         """Complete the index files: the segment is closed, or another follows it."""
-        self._enter_time()
+        timestamp, offset = self._times_known()
+        if timestamp > self._last_entered_time():
+            self.times.append(timestamp, offset - self.base)
         self.offsets.write()
         self.times.write()
 
