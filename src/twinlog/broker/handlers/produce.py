@@ -10,6 +10,7 @@ from typing import Final
 
 from twinlog.broker.context import Context
 from twinlog.broker.partitions import Partition
+from twinlog.cluster.facts import INTERNAL_TOPICS
 from twinlog.model.errors import ApiError, DiskError, ErrorCode, WireError
 from twinlog.model.ids import NO_TOPIC_ID, TopicId, TopicName, TopicPartition
 from twinlog.wire.messages.produce import (
@@ -55,6 +56,9 @@ def _append_topic(
 ) -> ProducedTopic:
     try:
         name = topic.name or _name_of(topic, context)
+        if name in INTERNAL_TOPICS:
+            why = f"{name} is written by the broker itself, not by clients"
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, why)
     except ApiError as error:
         return _refused_topic(topic, error)
     return ProducedTopic(

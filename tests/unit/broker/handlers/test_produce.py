@@ -96,3 +96,9 @@ async def test_every_version_by_name_is_answered(tmp_path: Path, version: int) -
         sent = ProduceTopic(name="t", partition_data=(ProducePartition(index=0, records=batch(1)),))
         answer = await broker.ask(PRODUCE, request_for(sent), version)
         assert answer.responses[0].partition_responses[0].base_offset == 0
+
+
+async def test_clients_cannot_write_where_the_broker_keeps_its_state(tmp_path: Path) -> None:
+    async with local_broker(tmp_path) as broker:
+        answer = await broker.produce("__consumer_offsets", batch(1))
+        assert answer.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
