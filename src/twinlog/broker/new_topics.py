@@ -6,13 +6,14 @@ from typing import Final
 from twinlog.broker.clock import Clock
 from twinlog.broker.facts import Facts
 from twinlog.cluster.changes import Change, TopicSet
+from twinlog.cluster.configs import broker_settings
 from twinlog.cluster.image import ClusterImage
 from twinlog.cluster.topics import Chance, TopicDefaults, TopicWish, create_topic
-from twinlog.config.broker import DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
+from twinlog.config.broker import DEFAULT_REPLICATION_FACTOR, NODE_ID, NUM_PARTITIONS
 from twinlog.config.declare import Settings
 from twinlog.config.topic import topic_settings
 from twinlog.model.errors import ApiError, ErrorCode, SettingsError
-from twinlog.model.ids import TopicId, TopicName
+from twinlog.model.ids import BrokerId, TopicId, TopicName
 
 _RING: Final = 1 << 16
 
@@ -22,15 +23,19 @@ class NewTopics:
 
     def __init__(self, facts: Facts, settings: Settings, clock: Clock) -> None:
         self._facts: Final = facts
-        self._settings: Final = settings
+        self._static: Final = settings
         self._clock: Final = clock
 
     @property
     def defaults(self) -> TopicDefaults:
         """What a topic gets that leaves its numbers to the broker."""
-        return TopicDefaults(
-            self._settings[NUM_PARTITIONS], self._settings[DEFAULT_REPLICATION_FACTOR]
-        )
+        settings = self._in_effect
+        return TopicDefaults(settings[NUM_PARTITIONS], settings[DEFAULT_REPLICATION_FACTOR])
+
+    @property
+    def _in_effect(self) -> Settings:
+        """The settings of the broker's file, and over them what was set at run time."""
+        return broker_settings(self._static, self._facts.image, BrokerId(self._static[NODE_ID]))
 
     def chance(self) -> Chance:
         """Give a fresh id and a random place for the first leader."""
@@ -39,7 +44,7 @@ class NewTopics:
     def check_config(self, config: Mapping[str, str]) -> None:
         """Raise ApiError INVALID_CONFIG unless a topic can have these overrides."""
         try:
-            topic_settings(config, self._settings)
+            topic_settings(config, self._in_effect)
         except SettingsError as error:
             raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
 

@@ -7,7 +7,7 @@ from twinlog.broker.clock import Clock
 from twinlog.broker.facts import Facts
 from twinlog.broker.new_topics import NewTopics
 from twinlog.broker.waiting import Waiting
-from twinlog.cluster.changes import BrokerSet
+from twinlog.cluster.changes import BrokerConfigSet, BrokerSet
 from twinlog.cluster.facts import BrokerFact
 from twinlog.cluster.image import ClusterImage
 from twinlog.cluster.topics import TopicWish
@@ -20,9 +20,10 @@ from twinlog.model.ids import BrokerId
 IMAGE = ClusterImage().with_change(BrokerSet(BrokerFact(BrokerId(1), "localhost", 9092)))
 
 
-def new_topics(**settings: str) -> NewTopics:
+def new_topics(image: ClusterImage = IMAGE, **settings: str) -> NewTopics:
     given = {name.replace("_", "."): value for name, value in settings.items()}
     facts = Facts(open_memory_store(lambda: 0), Waiting())
+    facts.image = image
     return NewTopics(facts, Settings.of(BROKER, given), Clock())
 
 
@@ -31,6 +32,13 @@ async def test_what_a_wish_leaves_open_is_the_brokers_default() -> None:
     assert len(made.partitions) == 7
     asked = new_topics(num_partitions="7").plan(IMAGE, TopicWish("t", 2)).topic
     assert len(asked.partitions) == 2
+
+
+async def test_what_was_set_at_run_time_counts_more_than_the_brokers_file() -> None:
+    for of in (None, BrokerId(1)):
+        image = IMAGE.with_change(BrokerConfigSet(of, {"num.partitions": "3"}))
+        topics = new_topics(image, node_id="1", num_partitions="7")
+        assert len(topics.plan(image, TopicWish("t")).topic.partitions) == 3
 
 
 async def test_each_topic_gets_an_id_of_its_own() -> None:

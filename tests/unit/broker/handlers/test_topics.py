@@ -9,13 +9,13 @@ from support.batches import batch
 from support.brokers import LocalBroker, local_broker
 from support.clusters import mirrored, topic
 from twinlog.cluster.changes import Change, ClusterNamed, MirrorSet
-from twinlog.cluster.facts import DesiredState, MirrorFact
+from twinlog.cluster.facts import DesiredState, MirrorFact, MirrorTopicFact
 from twinlog.cluster.image import ClusterImage
 from twinlog.cluster.records import stored_facts
 from twinlog.metastore.sqlite import SqliteTable
 from twinlog.metastore.store import Put, StoreError
 from twinlog.model.errors import ErrorCode
-from twinlog.model.ids import NO_TOPIC_ID, TopicId
+from twinlog.model.ids import NO_TOPIC_ID, TopicId, TopicName, TopicPartition
 from twinlog.wire.messages.metadata import METADATA, MetadataRequest
 from twinlog.wire.messages.topics import (
     CREATE_PARTITIONS,
@@ -314,6 +314,24 @@ async def test_a_mirror_topic_keeps_its_partitions_and_records(tmp_path: Path) -
         )
         assert codes(answer.results) == ["POLICY_VIOLATION"]
         assert await trim(broker, "orders", 0) == ("POLICY_VIOLATION", -1)
+
+
+async def test_while_a_stop_writes_to_a_topic_it_is_neither_deleted_nor_trimmed(
+    tmp_path: Path,
+) -> None:
+    async with local_broker(tmp_path) as broker:
+        await create(broker, wish("orders", 2))
+        # As in a stop under way: the facts say STOPPED, one partition still belongs to the mirror.
+        partition = broker.server._partitions.led(TopicPartition(TopicName("orders"), 1))
+        partition.mirror = MirrorTopicFact("a-to-b", DesiredState.STOPPED)
+        (refused,) = await delete(broker, TopicToDelete(name="orders"))
+        assert codes([refused]) == ["POLICY_VIOLATION"]
+        assert refused.error_message is not None
+        assert "--describe --mirror a-to-b" in refused.error_message
+        assert await trim(broker, "orders", 0) == ("POLICY_VIOLATION", -1)
+        partition.release_from_mirror()
+        assert await trim(broker, "orders", 0) == ("NONE", 0)
+        assert codes(await delete(broker, TopicToDelete(name="orders"))) == ["NONE"]
 
 
 async def trim(
