@@ -5,12 +5,14 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from bench.processes import Use, await_progress
 from bench.sources import Shape, log_bytes
+from confluent_kafka import Consumer, TopicPartition
 
-from support.cluster_admin import offsets_of
+from support.cluster_admin import Broker, offset_asker
 from support.java_tools import main_class
 from support.jvm import java_server, run_tool
 from support.kafka_install import KAFKA_WITH_MIRROR_MAKER, cache_folder
@@ -64,24 +66,36 @@ def _mirror_maker(
 ) -> Use:
     destination = KafkaNode(folder / "kafka")
     maker = _mirror_maker_process(source, destination, shape, folder, tuning)
-    of = [(shape.topic, partition) for partition in range(shape.partitions)]
-    wanted = sum(offsets_of(source, *each)[1] for each in of)
+    wanted = _records_in(source, shape.topic, shape.partitions)
     try:
         destination.start()
         # The topic is made here so that asking for its end needs no retries; the maker finds it.
         destination.create_topic(f"src.{shape.topic}", partitions=shape.partitions)
         maker.start(lambda: True)
         pids = [destination.server.pid, maker.pid]
-        # Its batches are its own, so that records are counted rather than bytes.
-        meter = await_progress(
-            lambda: sum(offsets_of(destination, f"src.{topic}", p)[1] for topic, p in of),
-            wanted,
-            pids,
-        )
-        return meter.read(total)
+        # Its batches are its own, so that records are counted rather than bytes; not too often,
+        # for it is the measured broker that answers.
+        with closing(offset_asker(destination)) as asker:
+            meter = await_progress(
+                lambda: _ends(asker, f"src.{shape.topic}", shape.partitions),
+                wanted,
+                pids,
+                poll_s=0.1,
+            )
+            return meter.read(total)
     finally:
         maker.stop()
         destination.stop()
+
+
+def _records_in(broker: Broker, topic: str, partitions: int) -> int:
+    with closing(offset_asker(broker)) as asker:
+        return _ends(asker, topic, partitions)
+
+
+def _ends(asker: Consumer, topic: str, partitions: int) -> int:
+    of = [TopicPartition(topic, partition) for partition in range(partitions)]
+    return sum(asker.get_watermark_offsets(each, timeout=20)[1] for each in of)
 
 
 def _mirror_maker_process(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+_PATIENCE_S = 1800.0
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -70,7 +71,7 @@ def forget_peak(pid: int) -> None:
 
 
 def await_progress(
-    done: Callable[[], int], wanted: int, pids: Sequence[int], *, timeout_s: float = 1800.0
+    done: Callable[[], int], wanted: int, pids: Sequence[int], *, poll_s: float = 0.01
 ) -> Meter:
     """Wait for the first sign of progress and give a meter begun then; raise if it never ends.
 
@@ -78,18 +79,18 @@ def await_progress(
     """
     began = time.monotonic()
     while done() == 0:
-        _check(began, timeout_s, f"no progress towards {wanted}")
-        time.sleep(0.005)
+        _check(began, f"no progress towards {wanted}")
+        time.sleep(poll_s)
     meter = Meter(pids)
     while done() < wanted:
-        _check(began, timeout_s, f"{done()} of {wanted}")
-        time.sleep(0.02)
+        _check(began, f"{done()} of {wanted}")
+        time.sleep(poll_s)
     return meter
 
 
-def _check(began: float, timeout_s: float, where: str) -> None:
-    if time.monotonic() - began > timeout_s:
-        raise TimeoutError(f"after {timeout_s} s: {where}")
+def _check(began: float, where: str) -> None:
+    if time.monotonic() - began > _PATIENCE_S:
+        raise TimeoutError(f"after {_PATIENCE_S} s: {where}")
 
 
 def _status_bytes(pid: int, field: str) -> int:

@@ -16,7 +16,6 @@ RECORD_BYTES = 100
 COLUMNS = ("broker", "records", "records/s", "records per CPU-s", "at", "median ms", "p99 ms")
 # What the tool says last: how many records a second, then latencies and their percentiles.
 _RATE = re.compile(r"records sent, ([\d.]+) records/sec")
-_CALM_S = 10
 _PERCENTILE = r"([\d.]+) ms {}"
 
 
@@ -24,12 +23,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Send the same requests to each broker."""
     options = _options(arguments)
     print_heading("Small requests")
-    print_table(
-        COLUMNS, [_measure(name, options.records, options.rate) for name in options.brokers]
-    )
+    print_table(COLUMNS, [_measure(name, options) for name in options.brokers])
 
 
-def _measure(name: str, count: int, rate: int) -> Sequence[object]:
+def _measure(name: str, options: argparse.Namespace) -> Sequence[object]:
+    count = options.records
     # Batches of one byte at most: every record is a request of its own.
     properties = {"acks": "1", "batch.size": "1", "linger.ms": "0"}
     with running_broker(name) as broker:
@@ -41,14 +39,16 @@ def _measure(name: str, count: int, rate: int) -> Sequence[object]:
         use = meter.read(count * RECORD_BYTES)
         # As fast as it goes, a record's latency is its time in the client's queue; so once more,
         # at a rate that leaves the broker room.
-        calm = Load(rate * _CALM_S, RECORD_BYTES, properties, records_per_s=rate)
+        calm = Load(
+            options.rate * options.calm_s, RECORD_BYTES, properties, records_per_s=options.rate
+        )
         at_ease = perf_produce(broker.bootstrap, TOPIC, calm).stdout.splitlines()[-1]
     return (
         name,
         count,
         f"{float(_found(_RATE.pattern, said.splitlines()[-1])):.0f}",
         f"{count / use.cpu_s:.0f}",
-        f"{rate}/s",
+        f"{options.rate}/s",
         _found(_PERCENTILE.format("50th"), at_ease),
         _found(_PERCENTILE.format("99th"), at_ease),
     )
@@ -64,5 +64,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench small_requests", description=__doc__)
     parser.add_argument("--records", type=int, default=200_000)
     parser.add_argument("--rate", type=int, default=1000, help="records/s while latency is taken")
+    parser.add_argument("--calm-s", type=int, default=10, help="how long latency is taken")
     parser.add_argument("--brokers", type=broker_names, default=NAMES)
     return parser.parse_args(arguments)

@@ -11,7 +11,6 @@ from bench.report import print_heading, print_table
 
 from support.twinlog_process import answers_api_versions
 
-IDLE_S = 5.0
 COLUMNS = ("broker", "first answer, s (empty)", "again, s (median)", "idle MB", "idle CPU, %")
 
 
@@ -19,10 +18,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Start each broker on an empty folder, then again and again on what it made there."""
     options = _options(arguments)
     print_heading("Start")
-    print_table(COLUMNS, [_measure(name, options.rounds) for name in options.brokers])
+    print_table(COLUMNS, [_measure(name, options) for name in options.brokers])
 
 
-def _measure(name: str, rounds: int) -> Sequence[object]:
+def _measure(name: str, options: argparse.Namespace) -> Sequence[object]:
     with fresh_broker(name) as broker:
         if name == "kafka":
             # Formatting a folder is a command of its own there; twinlog does it as it starts.
@@ -30,13 +29,13 @@ def _measure(name: str, rounds: int) -> Sequence[object]:
             broker.stop()
         first_s = _started_in(broker)
         pid = broker.server.pid
-        time.sleep(IDLE_S)
+        time.sleep(options.idle_s)
         cpu_s = cpu_seconds(pid)
-        time.sleep(IDLE_S)
-        idle_percent = (cpu_seconds(pid) - cpu_s) / IDLE_S * 100
+        time.sleep(options.idle_s)
+        idle_percent = (cpu_seconds(pid) - cpu_s) / options.idle_s * 100
         idle_bytes = resident_bytes(pid)
         again_s = []
-        for _ in range(rounds):
+        for _ in range(options.rounds):
             broker.stop()
             again_s.append(_started_in(broker))
     return (
@@ -57,5 +56,6 @@ def _started_in(broker: BrokerProcess) -> float:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench start", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--idle-s", type=float, default=5.0, help="rest before and while looking")
     parser.add_argument("--brokers", type=broker_names, default=NAMES)
     return parser.parse_args(arguments)

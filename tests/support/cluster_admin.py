@@ -62,16 +62,8 @@ def offsets_of(
     broker: Broker, topic: str, partition: int, *, timeout_s: float = _TIMEOUT_S
 ) -> tuple[int, int]:
     """Give a partition's log start and high watermark."""
-    config = {
-        "bootstrap.servers": broker.bootstrap,
-        "group.id": "twinlog-tests-offsets",
-        "log_level": 2,
-        # For read_committed, which is librdkafka's default, the end would be the last stable
-        # offset, and an open transaction would hide what lies behind it.
-        "isolation.level": "read_uncommitted",
-    }
     of = TopicPartition(topic, partition)
-    consumer = Consumer(config)
+    consumer = offset_asker(broker)
     try:
         low, high = until_known(
             lambda: consumer.get_watermark_offsets(of, timeout=_TIMEOUT_S), timeout_s=timeout_s
@@ -79,6 +71,20 @@ def offsets_of(
         return int(low), int(high)
     finally:
         consumer.close()
+
+
+def offset_asker(broker: Broker) -> Consumer:
+    """Give a consumer for watermarks; who asks often keeps it, and closes it."""
+    return Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "twinlog-tests-offsets",
+            "log_level": 2,
+            # For read_committed, which is librdkafka's default, the end would be the last stable
+            # offset, and an open transaction would hide what lies behind it.
+            "isolation.level": "read_uncommitted",
+        }
+    )
 
 
 def until_known(ask: Callable[[], T], *, timeout_s: float = _TIMEOUT_S) -> T:

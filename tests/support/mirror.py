@@ -19,7 +19,7 @@ from support.twinlog_process import TwinlogProcess
 from support.waiting import wait_until
 
 _COMMAND_TIMEOUT_S = 60.0
-SOURCE_SRC = Path(__file__).parents[2] / "src"
+_SOURCE = Path(__file__).parents[2] / "src"
 
 Partition = tuple[str, int]
 
@@ -43,14 +43,20 @@ class CommandRun:
 def twinlog_command(*arguments: str, timeout_s: float = _COMMAND_TIMEOUT_S) -> CommandRun:
     """Run `twinlog ...` as a user would, to its end."""
     run = subprocess.run(
-        [sys.executable, "-m", "twinlog.cli.main", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-        env={"PYTHONPATH": str(SOURCE_SRC), "PATH": "/usr/bin:/bin"},
+        twinlog_argv(*arguments), capture_output=True, text=True, timeout=timeout_s, check=False
     )
     return CommandRun(run.returncode, run.stdout, run.stderr)
+
+
+def twinlog_argv(*arguments: str) -> list[str]:
+    """Give the command line of `twinlog ...` in this checkout."""
+    path = f"import sys; sys.path.insert(0, {str(_SOURCE)!r}); "
+    return [
+        sys.executable,
+        "-c",
+        f"{path}from twinlog.cli.main import main; sys.exit(main())",
+        *arguments,
+    ]
 
 
 class Mirror:
