@@ -1,10 +1,17 @@
 """A fresh twinlog broker for each test; the real Kafkas beside it come from support.kafka."""
 
+import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import pytest
 
+from support.client_drivers import CLIENTS, Client
+from support.kafka_install import KAFKA_4, is_ci, require
+from support.kafka_node import KafkaNode
+from support.tampering_proxy import TamperingProxy, behind_proxy
 from support.twinlog_process import TwinlogProcess
 
 
@@ -17,3 +24,65 @@ def twinlog(tmp_path: Path) -> Iterator[TwinlogProcess]:
         yield process
     finally:
         process.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class ProxiedKafka:
+    """A Kafka of our own, to be stopped, spoilt and cut off; tests reach it directly too."""
+
+    node: KafkaNode
+    proxy: TamperingProxy
+
+
+@pytest.fixture(scope="session")
+def proxied_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedKafka]:
+    """Run a Kafka 4 node that mirrors reach through a proxy only."""
+    require(KAFKA_4)
+    node = KafkaNode(tmp_path_factory.mktemp("kafka-proxied"), version=KAFKA_4)
+    proxy = behind_proxy(node)
+    try:
+        node.start()
+        proxy.start()
+        yield ProxiedKafka(node, proxy)
+    finally:
+        proxy.stop()
+        node.stop()
+
+
+@pytest.fixture
+def proxied(proxied_kafka: ProxiedKafka) -> Iterator[ProxiedKafka]:
+    """Give the proxied Kafka, and undo what a test did to the proxy."""
+    yield proxied_kafka
+    proxied_kafka.proxy.spoil(b"")
+    proxied_kafka.proxy.heal()
+
+
+def _why_unusable(client: Client) -> str | None:
+    if client.name == "kcat" and shutil.which("kcat") is None:
+        return "kcat is not installed (Debian: apt-get install kcat)"
+    return None
+
+
+@pytest.fixture(scope="session")
+def usable_clients() -> tuple[Client, ...]:
+    """Give the clients that this machine has."""
+    return tuple(client for client in CLIENTS if _why_unusable(client) is None)
+
+
+@pytest.fixture(params=CLIENTS, ids=lambda client: client.name)
+def client(request: pytest.FixtureRequest) -> Client:
+    """Run the test with each of the five clients."""
+    wanted: Client = request.param
+    missing = _why_unusable(wanted)
+    if missing:
+        pytest.fail(missing) if is_ci() else pytest.skip(missing)
+    return wanted
+
+
+_numbers = count(1)
+
+
+@pytest.fixture
+def fresh() -> str:
+    """Give a name for a topic or group that no other test uses."""
+    return f"mirror-{next(_numbers)}"

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from support.server_process import ServerProcess
+from support.server_process import ServerDiedError, ServerProcess
 from support.twinlog_process import TwinlogProcess
 from support.waiting import wait_until
 
@@ -41,6 +41,17 @@ class DyingTwinlog(TwinlogProcess):
         )
         self.live_on()
         self.server.kill()
+
+    def dies_after_start(self, *, within_s: float) -> bool:
+        """Start it and tell whether its moment came in that time; it is down afterwards anyhow."""
+        try:
+            self.start()
+            self.await_death(timeout_s=within_s)
+        except (ServerDiedError, AssertionError) as end:
+            self.live_on()
+            self.server.kill()
+            return isinstance(end, ServerDiedError)
+        return True
 
     def live_on(self) -> None:
         """Take the order to die back."""
