@@ -183,7 +183,8 @@ class PartitionLog:
         Nothing is written unless all are good. Raises CorruptBatchError, or DiskError with the log
         as it was.
         """
-        end, is_empty = self.end, self.size_bytes == 0
+        end, segments = self.end, self._parts.segments
+        is_empty = len(segments) == 1 and segments[0].size == 0
         admitted = admit_copies(
             memoryview(batches), end=end, is_empty=is_empty, leader_epoch_max=leader_epoch_max
         )

@@ -221,13 +221,21 @@ class Logs:
     def close(self, *, is_clean: bool, broker_epoch: int = -1) -> None:
         """Close every log; after a clean close the next start reads no batches."""
         for log_dir, logs in self._by_dir():
-            for log in logs:
-                log.close(is_clean=is_clean)
-            if is_clean:
-                log_dir.write_points(
-                    log_starts={log.of: log.start for log in logs},
-                    recovery_points={log.of: log.recovery_point for log in logs},
-                )
-                log_dir.mark_clean(broker_epoch)
+            try:
+                self._close_dir(log_dir, logs, is_clean=is_clean, broker_epoch=broker_epoch)
+            except DiskError as error:
+                log_dir.why_offline = str(error)  # it has no mark, and is recovered next time
         for one in self._dirs:
             one.unlock()
+
+    def _close_dir(
+        self, log_dir: LogDir, logs: list[PartitionLog], *, is_clean: bool, broker_epoch: int
+    ) -> None:
+        for log in logs:
+            log.close(is_clean=is_clean)
+        if is_clean:
+            log_dir.write_points(
+                log_starts={log.of: log.start for log in logs},
+                recovery_points={log.of: log.recovery_point for log in logs},
+            )
+            log_dir.mark_clean(broker_epoch)

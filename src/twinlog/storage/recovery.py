@@ -36,11 +36,14 @@ def load_log(
         _rebuild_epochs(log)
     loader = _Loader(log, settings)
     log.snapshots.keep_only(segment.base for segment in log.segments)
-    if is_clean and not unindexed:
-        loader.trust_files()
-    else:
-        bad_bases = [] if is_clean else loader.bases_after(recovery_point)
-        loader.recover_from(min([*bad_bases, *unindexed]))
+    try:
+        if is_clean and not unindexed:
+            loader.trust_files()
+        else:
+            bad_bases = [] if is_clean else loader.bases_after(recovery_point)
+            loader.recover_from(min([*bad_bases, *unindexed]))
+    except CorruptBatchError:
+        loader.recover_from(log.segments[0].base)  # what was safe on disk is not any more
     if log.end < log_start:
         log.begin_at(log_start)  # somebody took files away
     return log

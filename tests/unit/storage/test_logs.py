@@ -11,7 +11,7 @@ from support.batches import batch
 from support.logs import read_all
 from twinlog.model.errors import ApiError, DiskError, ErrorCode, SettingsError
 from twinlog.model.ids import Offset, TopicId, TopicName, TopicPartition
-from twinlog.storage.disk import Disk
+from twinlog.storage.disk import Disk, OpenFile
 from twinlog.storage.logs import Logs
 from twinlog.storage.settings import LogSettings
 
@@ -180,3 +180,18 @@ def test_a_folder_without_metadata_has_no_topic_id(tmp_path: Path) -> None:
         assert log is not None
         assert (log.start, log.end) == (Offset(77), Offset(77))
         assert logs.topic_id_of(A0) == UUID(int=0)
+
+
+def test_a_dir_that_fails_while_it_is_closed_gets_no_mark(tmp_path: Path) -> None:
+    class Full(Disk):
+        def sync(self, file: OpenFile) -> None:
+            raise DiskError(f"cannot flush {file.path}: Input/output error")
+
+    with opened(tmp_path) as logs:
+        logs.create(A0, ID, SETTINGS)
+    logs = Logs([str(tmp_path)], disk=Full())
+    logs.load(lambda of: SETTINGS, now_ms=0)
+    fill(logs, A0, 1)
+    logs.close(is_clean=True)
+    assert "Input/output error" in logs.offline[str(tmp_path)]
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()

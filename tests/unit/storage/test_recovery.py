@@ -173,3 +173,15 @@ def test_an_empty_folder_becomes_a_log_at_its_start(tmp_path: Path) -> None:
         f"{7:020d}.index",
         f"{7:020d}.timeindex",
     }
+
+
+def test_a_batch_that_went_bad_after_a_clean_stop_ends_the_log(tmp_path: Path) -> None:
+    filled(tmp_path, LogSettings()).close(is_clean=True)
+    for path in tmp_path.glob("*.snapshot"):
+        path.unlink()
+    path = tmp_path / f"{0:020d}.log"
+    content = bytearray(path.read_bytes())
+    control = sum(map(len, BATCHES[:3]))
+    content[control + 61 :] = bytes(len(content) - control - 61)
+    path.write_bytes(content)
+    assert open_log(tmp_path).end == 4
