@@ -37,6 +37,17 @@ from twinlog.broker.handlers.metadata import (
     handle_describe_topic_partitions,
     handle_metadata,
 )
+from twinlog.broker.handlers.mirrors import (
+    handle_create_cluster_mirror,
+    handle_delete_cluster_mirror,
+    handle_describe_cluster_mirrors,
+    handle_list_cluster_mirrors,
+    handle_pause_mirror_topics,
+    handle_recover_mirror_topics,
+    handle_resume_mirror_topics,
+    handle_start_mirror_topics,
+    handle_stop_mirror_topics,
+)
 from twinlog.broker.handlers.offsets import handle_list_offsets, handle_offset_for_leader_epoch
 from twinlog.broker.handlers.produce import handle_produce
 from twinlog.broker.handlers.replicas import handle_describe_log_dirs
@@ -67,6 +78,17 @@ from twinlog.wire.messages.groups import (
     SYNC_GROUP,
 )
 from twinlog.wire.messages.metadata import DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS, METADATA
+from twinlog.wire.messages.mirrors import (
+    CREATE_CLUSTER_MIRROR,
+    DELETE_CLUSTER_MIRROR,
+    DESCRIBE_CLUSTER_MIRRORS,
+    LIST_CLUSTER_MIRRORS,
+    PAUSE_MIRROR_TOPICS,
+    RECOVER_MIRROR_TOPICS,
+    RESUME_MIRROR_TOPICS,
+    START_MIRROR_TOPICS,
+    STOP_MIRROR_TOPICS,
+)
 from twinlog.wire.messages.offsets import LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
 from twinlog.wire.messages.produce import PRODUCE
 from twinlog.wire.messages.replicas import DESCRIBE_LOG_DIRS
@@ -134,6 +156,15 @@ ROWS: Final = (
     row(DESCRIBE_CLUSTER, handle_describe_cluster),
     row(LIST_CONFIG_RESOURCES, handle_list_config_resources),
     row(DESCRIBE_TOPIC_PARTITIONS, handle_describe_topic_partitions),
+    row(CREATE_CLUSTER_MIRROR, handle_create_cluster_mirror),
+    row(START_MIRROR_TOPICS, handle_start_mirror_topics),
+    row(STOP_MIRROR_TOPICS, handle_stop_mirror_topics),
+    row(LIST_CLUSTER_MIRRORS, handle_list_cluster_mirrors),
+    row(DESCRIBE_CLUSTER_MIRRORS, handle_describe_cluster_mirrors),
+    row(PAUSE_MIRROR_TOPICS, handle_pause_mirror_topics),
+    row(RESUME_MIRROR_TOPICS, handle_resume_mirror_topics),
+    row(DELETE_CLUSTER_MIRROR, handle_delete_cluster_mirror),
+    row(RECOVER_MIRROR_TOPICS, handle_recover_mirror_topics),
 )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from twinlog.broker.clock import Clock
 from twinlog.broker.facts import Facts
+from twinlog.broker.mirror_board import MirrorBoard
 from twinlog.broker.new_topics import NewTopics
 from twinlog.broker.partitions import Partitions
 from twinlog.broker.producer_ids import ProducerIdBlocks
@@ -69,6 +70,7 @@ class Broker:
     spoken: tuple[SpokenApi, ...]
     new_topics: NewTopics
     producer_ids: ProducerIdBlocks = field(default_factory=ProducerIdBlocks)
+    mirrors: MirrorBoard = field(default_factory=MirrorBoard)
 
 
 @dataclass(slots=True)

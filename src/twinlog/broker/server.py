@@ -18,6 +18,9 @@ from twinlog.broker.log_settings import log_settings
 from twinlog.broker.loops.cluster_watch import ClusterWatch
 from twinlog.broker.loops.coordinators import CoordinatorLoop, Kind
 from twinlog.broker.loops.housekeeping import Housekeeping
+from twinlog.broker.loops.mirror_fetch import MirrorFetch
+from twinlog.broker.loops.mirror_states import MirrorStates
+from twinlog.broker.loops.mirror_sync import MirrorSync
 from twinlog.broker.new_topics import NewTopics
 from twinlog.broker.partition_keeper import PartitionKeeper
 from twinlog.broker.partition_news import PartitionNews
@@ -220,12 +223,25 @@ class Server:
             watch.subscribe(self._leader_of(topic, coordinator))
         watch.subscribe(_offset_sweeper(groups))
         housekeeping = Housekeeping(self._settings, self._logs, self._partitions, self._clock)
+        mirroring = MirrorStates(
+            broker,
+            broker.mirrors,
+            start_fetcher=lambda *of: MirrorFetch(*of).run(),
+            start_sync=lambda *of: MirrorSync(*of).run(),
+        )
+        watch.subscribe(mirroring.on_image)
         is_clean = False
         try:
             async with asyncio.TaskGroup() as tasks:
                 loops = [
                     tasks.create_task(one)
-                    for one in (watch.run(), groups.drive(), mirrors.drive(), housekeeping.run())
+                    for one in (
+                        watch.run(),
+                        groups.drive(),
+                        mirrors.drive(),
+                        housekeeping.run(),
+                        mirroring.run(),
+                    )
                 ]
                 self._doors = await self._open_doors(tasks, Dispatch(ROWS, broker))
                 await self._register(facts, cluster_id)

@@ -1,0 +1,405 @@
+"""CreateClusterMirror, Start/Stop/Pause/Resume/RecoverMirrorTopics, List/Describe/Delete: v0.
+
+Differs from the proposal: patterns are resolved here, against the source for a start and against
+the mirror's own topics for everything else; a stop is taken in every state and needs no source;
+what an operator asked for is noted at once and carried out by the partitions' leaders.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from twinlog.broker.context import Broker, Context
+from twinlog.broker.mirrors.descriptions import (
+    describe_partition,
+    keys_of,
+    known_partitions,
+    state_of,
+)
+from twinlog.broker.mirrors.own_topics import Results, ask_topics, start_topics, stop_topics
+from twinlog.broker.mirrors.source import (
+    SourceCluster,
+    checked_settings,
+    identify,
+    topic_excluder,
+)
+from twinlog.broker.mirrors.source_reads import seen_topics, topic_overrides
+from twinlog.cluster.changes import Change
+from twinlog.cluster.facts import DesiredState, MirrorFact, TopicFact
+from twinlog.cluster.image import ClusterImage
+from twinlog.cluster.mirrors import (
+    check_mirror_name,
+    create_mirror,
+    delete_mirror,
+    find_mirror,
+    pause_topic,
+    resume_topic,
+    with_started_patterns,
+    with_stopped_patterns,
+)
+from twinlog.config import mirror as keys
+from twinlog.mirroring.records import MirrorPartition
+from twinlog.mirroring.shard import Known
+from twinlog.mirroring.states import MirrorState
+from twinlog.mirroring.topic_sync import SeenTopic
+from twinlog.model.errors import ApiError, ErrorCode
+from twinlog.model.ids import TopicName, TopicPartition
+from twinlog.network.exchange import PeerUnavailable
+from twinlog.wire.messages.mirrors import (
+    CreateClusterMirrorRequest,
+    CreateClusterMirrorResponse,
+    DeleteClusterMirrorRequest,
+    DeleteClusterMirrorResponse,
+    DescribeClusterMirrorsRequest,
+    DescribeClusterMirrorsResponse,
+    DescribedMirror,
+    DescribedMirrorTopic,
+    ListClusterMirrorsRequest,
+    ListClusterMirrorsResponse,
+    ListedMirror,
+    MirrorTopicResult,
+    MirrorTopicsResponse,
+    PauseMirrorTopicsRequest,
+    RecoverMirrorTopicsRequest,
+    ResumeMirrorTopicsRequest,
+    StartMirrorTopicsRequest,
+    StopMirrorTopicsRequest,
+)
+
+BOOTSTRAP: Final = keys.BOOTSTRAP_SERVERS.name
+LISTED_BY_DEFAULT: Final = (DesiredState.MIRRORING.name, DesiredState.PAUSED.name)
+UNKNOWN_TOPIC: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def handle_create_cluster_mirror(
+    request: CreateClusterMirrorRequest, context: Context
+) -> CreateClusterMirrorResponse:
+    """Check the config, reach the source, learn its cluster id; only then is there a mirror."""
+    broker, name = context.broker, request.mirror_name
+    config = {entry.name: entry.value for entry in request.config if entry.value is not None}
+    try:
+        check_mirror_name(name)
+        if name in broker.facts.image.mirrors:
+            create_mirror(broker.facts.image, MirrorFact(name, config, ""))
+        settings = checked_settings(config)
+        cluster_id = await identify(name, settings, broker.broker_id, broker.clock.fraction())
+        fact = MirrorFact(name, config, cluster_id)
+        await broker.facts.change(lambda image: create_mirror(image, fact))
+    except ApiError as error:
+        return CreateClusterMirrorResponse(error_code=error.code, error_message=error.why)
+    return CreateClusterMirrorResponse()
+
+
+async def handle_delete_cluster_mirror(
+    request: DeleteClusterMirrorRequest, context: Context
+) -> DeleteClusterMirrorResponse:
+    """Delete a mirror of which every partition is STOPPED."""
+    broker, name = context.broker, request.mirror_name
+    try:
+        find_mirror(broker.facts.image, name)
+        known = await known_partitions(broker)
+        for topic in broker.facts.image.topics_of_mirror(name):
+            for of in keys_of(name, topic):
+                state = state_of(known, of)
+                if state not in (MirrorState.STOPPED, MirrorState.UNKNOWN):
+                    raise ApiError(
+                        ErrorCode.INVALID_CLUSTER_MIRROR_STATE,
+                        f"partition {topic.name}-{of.partition} of mirror {name} is "
+                        f"{state.name}; a mirror is deleted when all its partitions are STOPPED",
+                    )
+        await broker.facts.change(lambda image: delete_mirror(image, name))
+    except ApiError as error:
+        return DeleteClusterMirrorResponse(error_code=error.code, error_message=error.why)
+    return DeleteClusterMirrorResponse()
+
+
+async def handle_start_mirror_topics(
+    request: StartMirrorTopicsRequest, context: Context
+) -> MirrorTopicsResponse:
+    """Start the named topics and those that the patterns match at the source."""
+    broker, name = context.broker, request.mirror_name
+    try:
+        mirror = find_mirror(broker.facts.image, name)
+        names = [topic.topic_name for topic in request.topics]
+        patterns = [*request.include_patterns, *request.exclude_patterns]
+        _check_patterns(patterns)
+        filters = with_started_patterns(
+            mirror, [*names, *request.include_patterns], request.exclude_patterns
+        ).mirror
+        results = await _start(broker, filters, names, request.include_patterns)
+        failed = {topic for topic, error in results.items() if error is not None}
+        kept = [one for one in names if TopicName(one) not in failed]
+        await broker.facts.change(
+            lambda image: (
+                with_started_patterns(
+                    find_mirror(image, name),
+                    [*kept, *request.include_patterns],
+                    request.exclude_patterns,
+                ),
+            )
+        )
+    except ApiError as error:
+        return MirrorTopicsResponse(error_code=error.code, error_message=error.why)
+    broker.mirrors.nudge(name)
+    return _response(results)
+
+
+async def _start(
+    broker: Broker, mirror: MirrorFact, names: Iterable[str], patterns: Iterable[str]
+) -> Results:
+    """Resolve names and patterns at the source, then start what is there."""
+    settings = checked_settings(mirror.config)
+    source = SourceCluster(mirror.name, settings, broker.broker_id, broker.clock.fraction())
+    try:
+        seen = seen_topics(await source.peers.refresh(None))
+        if source.peers.cluster_id != mirror.source_cluster_id:
+            raise ApiError(
+                ErrorCode.INCONSISTENT_CLUSTER_ID,
+                f"the source of mirror {mirror.name} is cluster {mirror.source_cluster_id}, but "
+                f"{source.peers.cluster_id} answers at {source.peers}",
+            )
+        is_excluded = topic_excluder(settings)
+        chosen, results = _chosen(seen, names, patterns, is_excluded)
+        overrides = await topic_overrides(source, [topic.name for topic in chosen])
+    except PeerUnavailable as error:
+        raise ApiError(
+            ErrorCode.BROKER_NOT_AVAILABLE,
+            f"the source of mirror {mirror.name} cannot be reached: {error}",
+        ) from error
+    finally:
+        await source.close()
+    excluded: tuple[str, ...] = settings[keys.TOPIC_PROPERTIES_EXCLUDE]
+    started = await start_topics(broker, mirror.name, chosen, overrides, frozenset(excluded))
+    return {**results, **started}
+
+
+def _chosen(
+    seen: Mapping[TopicName, SeenTopic],
+    names: Iterable[str],
+    patterns: Iterable[str],
+    is_excluded: Callable[[str], bool],
+) -> tuple[list[SeenTopic], Results]:
+    results: Results = {}
+    chosen: dict[TopicName, SeenTopic] = {}
+    for name in map(TopicName, names):
+        if is_excluded(name):
+            why = f"topic {name} matches topics.exclude of the mirror"
+            results[name] = ApiError(ErrorCode.INVALID_REQUEST, why)
+        elif name not in seen:
+            results[name] = ApiError(UNKNOWN_TOPIC, f"there is no topic {name} at the source")
+        else:
+            chosen[name] = seen[name]
+    matches = _matcher(patterns)
+    for name in sorted(seen):
+        if matches(name) and not is_excluded(name):
+            chosen[name] = seen[name]
+    return list(chosen.values()), results
+
+
+async def handle_stop_mirror_topics(
+    request: StopMirrorTopicsRequest, context: Context
+) -> MirrorTopicsResponse:
+    """Ask for topics to be STOPPED, in whatever state they are; the source is not asked."""
+    broker, name = context.broker, request.mirror_name
+    names = [topic.topic_name for topic in request.topics]
+    try:
+        _check_patterns(request.patterns)
+        chosen = _own(broker.facts.image, name, names, request.patterns)
+        patterns = request.patterns or tuple(names)
+        await broker.facts.change(
+            lambda image: (with_stopped_patterns(find_mirror(image, name), patterns),)
+        )
+        results = await stop_topics(broker, name, chosen)
+    except ApiError as error:
+        return MirrorTopicsResponse(error_code=error.code, error_message=error.why)
+    return _response(results)
+
+
+async def handle_pause_mirror_topics(
+    request: PauseMirrorTopicsRequest, context: Context
+) -> MirrorTopicsResponse:
+    """Ask for topics to be PAUSED: they stay read-only and fetch no more."""
+    names = [topic.topic_name for topic in request.topics]
+    return await _ask(context.broker, request.mirror_name, names, pause_topic)
+
+
+async def handle_resume_mirror_topics(
+    request: ResumeMirrorTopicsRequest, context: Context
+) -> MirrorTopicsResponse:
+    """Ask for paused topics to be MIRRORING again."""
+    names = [topic.topic_name for topic in request.topics]
+    return await _ask(context.broker, request.mirror_name, names, resume_topic)
+
+
+async def _ask(
+    broker: Broker,
+    mirror: str,
+    names: Iterable[str],
+    rule: Callable[[ClusterImage, str, str], tuple[Change, ...]],
+) -> MirrorTopicsResponse:
+    try:
+        chosen = _own(broker.facts.image, mirror, names, ())
+        results = await ask_topics(broker, chosen, lambda image, name: rule(image, mirror, name))
+    except ApiError as error:
+        return MirrorTopicsResponse(error_code=error.code, error_message=error.why)
+    return _response(results)
+
+
+async def handle_recover_mirror_topics(
+    request: RecoverMirrorTopicsRequest, context: Context
+) -> MirrorTopicsResponse:
+    """Let FAILED partitions of the topics try again, whatever their attempts."""
+    broker, mirror = context.broker, request.mirror_name
+    try:
+        names = [topic.topic_name for topic in request.topics]
+        chosen = _own(broker.facts.image, mirror, names, ())
+        known = await known_partitions(broker)
+    except ApiError as error:
+        return MirrorTopicsResponse(error_code=error.code, error_message=error.why)
+    results: Results = {}
+    wanted: list[TopicPartition] = []
+    for name in chosen:
+        topic = broker.facts.image.topics.get(name)
+        if topic is None or topic.mirror is None or topic.mirror.mirror != mirror:
+            why = f"topic {name} does not belong to mirror {mirror}"
+            results[name] = ApiError(ErrorCode.TOPIC_NOT_IN_CLUSTER_MIRROR, why)
+            continue
+        results[name] = None
+        wanted += [
+            TopicPartition(name, of.partition)
+            for of in keys_of(mirror, topic)
+            if state_of(known, of) == MirrorState.FAILED
+        ]
+    broker.mirrors.recover(wanted)
+    return _response(results)
+
+
+def handle_list_cluster_mirrors(
+    request: ListClusterMirrorsRequest, context: Context
+) -> ListClusterMirrorsResponse:
+    """List mirrors with the topics that are asked to be in one of the states."""
+    image = context.broker.facts.image
+    states = request.desired_state_filter or LISTED_BY_DEFAULT
+    mirrors = []
+    for name in sorted(image.mirrors):
+        fact = image.mirrors[name]
+        if request.mirror_name_filter and name not in request.mirror_name_filter:
+            continue
+        wanted_ids = request.source_cluster_id_filter
+        if wanted_ids and fact.source_cluster_id not in wanted_ids:
+            continue
+        topics = sorted(
+            topic.name
+            for topic in image.topics_of_mirror(name)
+            if topic.mirror is not None and topic.mirror.desired_state.name in states
+        )
+        mirrors.append(
+            ListedMirror(
+                mirror_name=name,
+                source_bootstrap=fact.config.get(BOOTSTRAP, ""),
+                source_cluster_id=fact.source_cluster_id,
+                topic_count=len(topics),
+                topic_names=tuple(topics) if request.include_topic_names else None,
+            )
+        )
+    return ListClusterMirrorsResponse(mirrors=tuple(mirrors))
+
+
+async def handle_describe_cluster_mirrors(
+    request: DescribeClusterMirrorsRequest, context: Context
+) -> DescribeClusterMirrorsResponse:
+    """Describe mirrors: each partition's state, offsets, error and last mirror epoch."""
+    image = context.broker.facts.image
+    names = sorted(image.mirrors if request.mirror_names is None else request.mirror_names)
+    try:
+        known = await known_partitions(context.broker)
+    except ApiError as error:
+        return DescribeClusterMirrorsResponse(error_code=error.code, error_message=error.why)
+    described = []
+    for name in names:
+        fact = image.mirrors.get(name)
+        if fact is None:
+            why = f"there is no mirror {name}"
+            code = ErrorCode.UNKNOWN_CLUSTER_MIRROR
+            described.append(DescribedMirror(error_code=code, error_message=why, mirror_name=name))
+        elif request.cluster_id is None or request.cluster_id == fact.source_cluster_id:
+            described.append(_described(context.broker, fact, request, known))
+    return DescribeClusterMirrorsResponse(mirrors=tuple(described))
+
+
+def _described(
+    broker: Broker,
+    mirror: MirrorFact,
+    request: DescribeClusterMirrorsRequest,
+    known: Mapping[MirrorPartition, Known],
+) -> DescribedMirror:
+    wanted = None if request.topics is None else {t.topic_name: t for t in request.topics}
+    topics = []
+    for topic in sorted(broker.facts.image.topics_of_mirror(mirror.name), key=lambda t: t.name):
+        if wanted is not None and topic.name not in wanted:
+            continue
+        only = wanted[topic.name].partitions if wanted is not None else ()
+        topics.append(_described_topic(broker, mirror.name, topic, only, known))
+    return DescribedMirror(
+        mirror_name=mirror.name,
+        source_bootstrap=mirror.config.get(BOOTSTRAP, ""),
+        source_cluster_id=mirror.source_cluster_id,
+        topics=tuple(topics),
+    )
+
+
+def _described_topic(
+    broker: Broker,
+    mirror: str,
+    topic: TopicFact,
+    only: tuple[int, ...],
+    known: Mapping[MirrorPartition, Known],
+) -> DescribedMirrorTopic:
+    status = broker.mirrors.status_of(mirror)
+    return DescribedMirrorTopic(
+        topic_name=topic.name,
+        partitions=tuple(
+            describe_partition(broker, topic, known.get(of), status, of.partition)
+            for of in keys_of(mirror, topic)
+            if not only or of.partition in only
+        ),
+    )
+
+
+# Names and patterns
+
+
+def _own(
+    image: ClusterImage, mirror: str, names: Iterable[str], patterns: Iterable[str]
+) -> list[TopicName]:
+    """Give the named topics, and those of the mirror that a pattern matches."""
+    find_mirror(image, mirror)
+    matches = _matcher(patterns)
+    matched = (topic.name for topic in image.topics_of_mirror(mirror) if matches(topic.name))
+    return list(dict.fromkeys([*map(TopicName, names), *sorted(matched)]))
+
+
+def _check_patterns(patterns: Iterable[str]) -> None:
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ApiError(
+                ErrorCode.INVALID_REGULAR_EXPRESSION,
+                f"{pattern!r} is not a regular expression: {error}",
+            ) from error
+
+
+def _matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
+    return keys.matcher(tuple(patterns), ())
+
+
+def _response(results: Results) -> MirrorTopicsResponse:
+    return MirrorTopicsResponse(
+        topics=tuple(
+            MirrorTopicResult(topic_name=name)
+            if error is None
+            else MirrorTopicResult(topic_name=name, error_code=error.code, error_message=error.why)
+            for name, error in sorted(results.items())
+        )
+    )

@@ -1,0 +1,220 @@
+"""Fetches for one mirror from one source broker: raw batches in, events to the partitions out.
+
+A consumer to the source (replica id -1, READ_UNCOMMITTED): it serves what is committed and keeps
+no account of us. Batches are handed on as they came, never decoded and never copied.
+"""
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Final
+
+from twinlog.broker.mirrors.work import Fetcher, MirrorWork
+from twinlog.config import mirror as keys
+from twinlog.mirroring import events as on
+from twinlog.mirroring.effects import FetchFrom
+from twinlog.mirroring.policy import RetryPolicy
+from twinlog.model.errors import ApiError, ErrorCode, error_name
+from twinlog.model.ids import NO_TOPIC_ID, BrokerId, Offset, TopicId, TopicName, TopicPartition
+from twinlog.network.client import BrokerConnection
+from twinlog.network.exchange import PeerUnavailable
+from twinlog.wire.messages.fetch import (
+    FETCH,
+    FetchedPartition,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+
+log = logging.getLogger(__name__)
+
+RESPONSE_BYTES_TARGET: Final = 4 << 20
+"""Bigger answers cost memory and bring nothing."""
+IDLE_CLOSE_S: Final = 60.0
+IDS_SINCE: Final = 13
+NAMES_UNTIL: Final = 12
+THROTTLE_S_MAX: Final = 60.0
+
+Orders = list[tuple[TopicPartition, FetchFrom]]
+
+
+class MirrorFetch:
+    """One task, one connection."""
+
+    def __init__(self, work: MirrorWork, node: BrokerId, number: int, fetcher: Fetcher) -> None:
+        settings = work.settings
+        self._work: Final = work
+        self._node: Final = node
+        self._number: Final = number
+        self._fetcher: Final = fetcher
+        self._wait_ms: Final[int] = settings[keys.FETCH_WAIT_MAX_MS]
+        self._min_bytes: Final[int] = settings[keys.FETCH_MIN_BYTES]
+        self._partition_bytes: Final[int] = settings[keys.FETCH_MAX_BYTES]
+        self._response_bytes: Final = min(
+            settings[keys.FETCH_RESPONSE_MAX_BYTES], RESPONSE_BYTES_TARGET
+        )
+        self._timeout_s: Final = (self._wait_ms + settings[keys.SOCKET_TIMEOUT_MS]) / 1000
+        self._backoff: Final = RetryPolicy(
+            backoff_ms_min=100, backoff_ms_max=max(100, settings[keys.FETCH_BACKOFF_MS])
+        )
+        self._connection: BrokerConnection | None = None
+        self._failure_count = 0
+
+    async def run(self) -> None:
+        """Fetch for ever; wait while nothing is to be fetched, and after failures."""
+        try:
+            while True:
+                if not self._fetcher.plan:
+                    await self._rest()
+                    continue
+                await self.step()
+        finally:
+            await self._close()
+
+    async def step(self) -> None:
+        """Make one request and hand on its answer."""
+        orders = self._fetcher.plan.next()
+        try:
+            connection = await self._connected()
+            version, by_id = self._version_for(connection, orders)
+            response = await connection.call(
+                FETCH, self._request(orders, by_id), timeout_s=self._timeout_s, version=version
+            )
+            if response.error_code:
+                what = error_name(response.error_code)
+                raise PeerUnavailable(connection.address, f"Fetch was answered with {what}")
+        except (PeerUnavailable, ApiError) as error:
+            await self._failed(error)
+            return
+        self._failure_count = 0
+        self._work.status.task_errors[self._name] = None
+        self.take(response, orders)
+        if response.throttle_time_ms > 0:
+            # The source's quotas govern what it gives us.
+            await asyncio.sleep(min(response.throttle_time_ms / 1000, THROTTLE_S_MAX))
+
+    def take(self, response: FetchResponse, orders: Orders) -> None:
+        """Hand each partition its part of the answer."""
+        by_name = dict(orders)
+        names = {self._work.source.topic_id(of.topic): of.topic for of, _ in orders}
+        for topic in response.topics:
+            name = TopicName(topic.topic) or names.get(TopicId(topic.topic_id))
+            if name is None:
+                continue
+            for partition in topic.partitions:
+                of = TopicPartition(name, partition.partition_index)
+                order = by_name.get(of)
+                if order is not None and self._fetcher.plan.is_current(of, order):
+                    self._hand_on(of, order, partition)
+
+    def _hand_on(self, of: TopicPartition, order: FetchFrom, fetched: FetchedPartition) -> None:
+        receiver = self._work.receivers.get(of)
+        if receiver is None:
+            self._fetcher.plan.drop(of)
+        elif fetched.error_code:
+            why = f"the source's answer to a fetch of {of} from {order.offset}"
+            receiver.deliver(on.SourceRefused(fetched.error_code, why, order.turn))
+        elif fetched.diverging_epoch.end_offset >= 0:
+            receiver.deliver(on.Diverged(order.turn))
+        else:
+            records = fetched.records
+            assert records is None or isinstance(records, memoryview)
+            if records:
+                self._fetcher.plan.move_back(of)
+            receiver.deliver(
+                on.Fetched(
+                    order.offset,
+                    Offset(fetched.high_watermark),
+                    Offset(fetched.log_start_offset),
+                    b"" if records is None else records,
+                    order.turn,
+                )
+            )
+
+    def _request(self, orders: Orders, by_id: bool) -> FetchRequest:  # noqa: FBT001 - private
+        topics: dict[TopicName, list[FetchPartition]] = {}
+        for of, order in orders:
+            topics.setdefault(of.topic, []).append(
+                FetchPartition(
+                    partition=of.partition,
+                    current_leader_epoch=order.leader_epoch,
+                    fetch_offset=order.offset,
+                    last_fetched_epoch=order.last_fetched_epoch,
+                    partition_max_bytes=self._partition_bytes,
+                )
+            )
+        source = self._work.source
+        return FetchRequest(
+            max_wait_ms=self._wait_ms,
+            min_bytes=self._min_bytes,
+            max_bytes=self._response_bytes,
+            topics=tuple(
+                FetchTopic(topic_id=source.topic_id(name), partitions=tuple(partitions))
+                if by_id
+                else FetchTopic(topic=name, partitions=tuple(partitions))
+                for name, partitions in topics.items()
+            ),
+        )
+
+    def _version_for(self, connection: BrokerConnection, orders: Orders) -> tuple[int, bool]:
+        """Give the version to use, and whether topics are named by id in it."""
+        version = connection.version_of(FETCH)
+        if version < IDS_SINCE:
+            return version, False
+        topics = {of.topic for of, _ in orders}
+        if all(self._work.source.topic_id(topic) != NO_TOPIC_ID for topic in topics):
+            return version, True
+        return NAMES_UNTIL, False
+
+    # Connection
+
+    @property
+    def _name(self) -> str:
+        return f"fetch from source broker {self._node}"
+
+    async def _connected(self) -> BrokerConnection:
+        connection = self._connection
+        if connection is None or not connection.is_open:
+            await self._close()
+            connection = await self._work.source.open_fetcher(self._node, self._number)
+            self._connection = connection
+        return connection
+
+    async def _failed(self, error: PeerUnavailable | ApiError) -> None:
+        """Tell, look whether other brokers lead now, and try again later.
+
+        The partitions keep their state: a source that blinks must not churn states by thousands.
+        """
+        if self._failure_count == 0:
+            fields = {"mirror": self._work.name, "source_broker": self._node, "why": str(error)}
+            log.warning("fetching from the source failed", extra=fields)
+        self._failure_count += 1
+        self._work.status.task_errors[self._name] = str(error)
+        self._work.status.leaders_wanted.set()
+        await self._close()
+        if isinstance(error, ApiError) and error.code == ErrorCode.UNSUPPORTED_VERSION:
+            self._refuse_all(error)
+        delay_ms = self._backoff.delay_ms(self._failure_count, self._work.clock.fraction())
+        await asyncio.sleep(delay_ms / 1000)
+
+    def _refuse_all(self, error: ApiError) -> None:
+        for of, order in self._fetcher.plan.next():
+            receiver = self._work.receivers.get(of)
+            if receiver is not None:
+                receiver.deliver(on.SourceRefused(error.code, error.why, order.turn))
+
+    async def _rest(self) -> None:
+        """Wait until there is something to fetch; after a while without, hang up."""
+        self._fetcher.wake.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(IDLE_CLOSE_S):
+                await self._fetcher.wake.wait()
+                return
+        await self._close()
+        await self._fetcher.wake.wait()
+
+    async def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()

@@ -1,0 +1,268 @@
+"""Runs every mirror of the cluster image that has work here: its partitions, loops, connections.
+
+A mirror whose connection settings change is stopped and begun again; filters are read anew.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+from twinlog.broker.context import Broker
+from twinlog.broker.internal_topics import mirror_state_topic
+from twinlog.broker.mirror_board import MirrorBoard, MirrorStatus
+from twinlog.broker.mirrors.driven import DrivenPartition
+from twinlog.broker.mirrors.own_topics import desired_state
+from twinlog.broker.mirrors.questions import Questions
+from twinlog.broker.mirrors.source import SourceCluster, checked_settings
+from twinlog.broker.mirrors.work import Fetcher, MirrorWork
+from twinlog.broker.partitions import Partition
+from twinlog.cluster.facts import MirrorFact, TopicFact
+from twinlog.cluster.image import ClusterImage
+from twinlog.config import mirror as keys
+from twinlog.config.declare import Settings
+from twinlog.config.topic import MIRROR_SUPPORT_UNCLEAN_LEADER_ELECTION, topic_settings
+from twinlog.mirroring import events as on
+from twinlog.mirroring.policy import GapPolicy, MirrorPolicy, RetryPolicy
+from twinlog.model.errors import ApiError, DiskError, SettingsError, WireError
+from twinlog.model.ids import BrokerId, TopicPartition
+
+log = logging.getLogger(__name__)
+
+BEGIN_AGAIN_S: Final = 5.0
+TOMBSTONE_TIMEOUT_S: Final = 5.0
+_FILTERS: Final = frozenset(
+    setting.name
+    for setting in (
+        keys.TOPICS_INCLUDE,
+        keys.TOPICS_EXCLUDE,
+        keys.GROUPS_INCLUDE,
+        keys.GROUPS_EXCLUDE,
+        keys.ACLS_INCLUDE,
+    )
+)
+_FAILURES: Final = (ApiError, WireError, DiskError, SettingsError, AssertionError, OSError)
+
+StartFetcher = Callable[[MirrorWork, BrokerId, int, Fetcher], Coroutine[Any, Any, None]]
+StartSync = Callable[[MirrorWork, Broker], Coroutine[Any, Any, None]]
+
+
+class _Running:
+    """A mirror at work: its task, and what it was begun with."""
+
+    def __init__(self, fact: MirrorFact) -> None:
+        self.config: Final = dict(fact.config)
+        self.status: Final = MirrorStatus()
+        self.work: MirrorWork | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.driven: Final[dict[TopicPartition, DrivenPartition]] = {}
+
+    def needs_new_connections(self, fact: MirrorFact) -> bool:
+        """Tell whether more than filters has changed."""
+        mine = {key: value for key, value in self.config.items() if key not in _FILTERS}
+        return mine != {key: value for key, value in fact.config.items() if key not in _FILTERS}
+
+
+class MirrorStates:
+    """One task for the broker, and one for each mirror beneath it."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        board: MirrorBoard,
+        *,
+        start_fetcher: StartFetcher,
+        start_sync: StartSync,
+    ) -> None:
+        self._broker: Final = broker
+        self._board: Final = board
+        self._start_fetcher: Final = start_fetcher
+        self._start_sync: Final = start_sync
+        self._running: Final[dict[str, _Running]] = {}
+        self._forgotten: Final[set[str]] = set()
+
+    def on_image(self, before: ClusterImage, after: ClusterImage) -> None:
+        """Wake the task when mirrors or topics have changed."""
+        if before.mirrors is after.mirrors and before.topics is after.topics and self._running:
+            return
+        self._forgotten.update(before.mirrors.keys() - after.mirrors.keys())
+        self._board.wake.set()
+
+    async def run(self) -> None:
+        """Keep what runs in step with the image, for ever."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                while True:
+                    self._board.wake.clear()
+                    await self.step(tasks)
+                    await self._board.wake.wait()
+        finally:
+            for running in self._running.values():
+                for driven in running.driven.values():
+                    driven.close()
+
+    async def step(self, tasks: asyncio.TaskGroup) -> None:
+        """Begin, end and update mirrors as the image says."""
+        image = self._broker.facts.image
+        for name, running in tuple(self._running.items()):
+            fact = image.mirrors.get(name)
+            if fact is None or running.needs_new_connections(fact):
+                await self._end(name, running)
+        for name in tuple(self._forgotten):
+            tasks.create_task(self._forget(name))
+        for name, fact in image.mirrors.items():
+            running_now = self._running.get(name)
+            if running_now is None:
+                running_now = self._running[name] = _Running(fact)
+                self._board.statuses[name] = running_now.status
+                running_now.task = tasks.create_task(self._run_mirror(fact, running_now))
+            elif running_now.work is not None:
+                self._update(fact, running_now)
+        wanted = tuple(self._board.recover_wanted)
+        self._board.recover_wanted.clear()
+        for running in self._running.values():
+            for of in wanted:
+                if of in running.driven:
+                    running.driven[of].deliver(on.RecoverAsked())
+
+    async def _end(self, name: str, running: _Running) -> None:
+        del self._running[name]
+        self._board.statuses.pop(name, None)
+        if running.task is not None:
+            running.task.cancel()
+            with suppress(asyncio.CancelledError):
+                await running.task
+
+    async def _forget(self, name: str) -> None:
+        """Write tombstones for everything known of a mirror that was deleted."""
+        if self._broker.facts.image.topics.get(mirror_state_topic(self._broker.settings).name):
+            try:
+                await self._broker.mirror_states.run_everywhere(
+                    lambda shard, _: shard.delete_mirror(name), timeout_s=TOMBSTONE_TIMEOUT_S
+                )
+            except ApiError as error:
+                fields = {"mirror": name, "why": str(error)}
+                log.warning("states of a deleted mirror not deleted yet", extra=fields)
+                await asyncio.sleep(BEGIN_AGAIN_S)
+                self._board.wake.set()
+                return
+        self._forgotten.discard(name)
+
+    # One mirror
+
+    async def _run_mirror(self, fact: MirrorFact, running: _Running) -> None:
+        """Run one mirror for ever; a failure of ours ends and begins it again, not the broker."""
+        while True:
+            try:
+                await self._run_once(fact, running)
+            except* _FAILURES as group:
+                fields = {"mirror": fact.name, "why": str(group.exceptions[0])}
+                log.error("mirror failed, begun again", extra=fields, exc_info=group)
+            finally:
+                running.work = None
+                for driven in running.driven.values():
+                    driven.close()
+                running.driven.clear()
+                running.status.partitions.clear()
+            await asyncio.sleep(BEGIN_AGAIN_S)
+
+    async def _run_once(self, fact: MirrorFact, running: _Running) -> None:
+        broker = self._broker
+        topic = mirror_state_topic(broker.settings)
+        await broker.new_topics.ensure(topic.name, topic.partition_count, topic.config)
+        newest = broker.facts.image.mirrors.get(fact.name, fact)
+        settings = checked_settings(newest.config)
+        source = SourceCluster(fact.name, settings, broker.broker_id, broker.clock.fraction())
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                work = self._work(fact.name, settings, source, running, tasks)
+                running.work = work
+                tasks.create_task(work.questions.run())
+                tasks.create_task(self._start_sync(work, broker))
+                self._update(newest, running)
+        finally:
+            await source.close()
+
+    def _work(
+        self,
+        name: str,
+        settings: Settings,
+        source: SourceCluster,
+        running: _Running,
+        tasks: asyncio.TaskGroup,
+    ) -> MirrorWork:
+        broker = self._broker
+        return MirrorWork(
+            name=name,
+            settings=settings,
+            source=source,
+            questions=Questions(source, lambda: broker.facts.image.cluster_id),
+            tasks=tasks,
+            clock=broker.clock,
+            facts=broker.facts,
+            waiting=broker.waiting,
+            run_state=broker.mirror_states.run,
+            board=self._board,
+            status=running.status,
+            start_fetcher=self._start_fetcher,
+            fetcher_count=broker.settings[keys.MIRROR_NUM_REPLICA_FETCHERS],
+        )
+
+    def _update(self, fact: MirrorFact, running: _Running) -> None:
+        """Begin and end partitions; tell them what is asked of them and which epoch is seen."""
+        work = running.work
+        assert work is not None, f"mirror {fact.name} is not at work"
+        if dict(fact.config) != running.config:
+            running.config.clear()
+            running.config.update(fact.config)
+            work.settings = checked_settings(fact.config)
+            running.status.refresh_wanted.set()
+        present: set[TopicPartition] = set()
+        for topic, partition in self._partitions_of(fact.name):
+            present.add(partition.of)
+            assert topic.mirror is not None
+            desired = desired_state(topic.mirror.desired_state)
+            driven = running.driven.get(partition.of)
+            if driven is not None and driven.partition is partition:
+                driven.leader_epoch_seen()
+                driven.want(desired)
+                continue
+            if driven is not None:
+                driven.close()
+            policy = self._policy_of(topic, work)
+            driven = DrivenPartition(partition, work, desired, policy)
+            running.driven[partition.of] = driven
+            work.receivers[partition.of] = running.status.partitions[partition.of] = driven
+            driven.begin()
+        for of in running.driven.keys() - present:
+            running.driven.pop(of).close()
+            work.receivers.pop(of, None)
+            running.status.partitions.pop(of, None)
+
+    def _partitions_of(self, mirror: str) -> Iterator[tuple[TopicFact, Partition]]:
+        for topic in self._broker.facts.image.topics_of_mirror(mirror):
+            for index in range(len(topic.partitions)):
+                partition = self._broker.partitions.find(TopicPartition(topic.name, index))
+                if partition is not None:
+                    yield topic, partition
+
+    def _policy_of(self, topic: TopicFact, work: MirrorWork) -> MirrorPolicy:
+        settings = topic_settings(topic.config, self._broker.settings)
+        return _policy(
+            work.settings,
+            self._broker.settings,
+            supports_unclean=settings[MIRROR_SUPPORT_UNCLEAN_LEADER_ELECTION],
+        )
+
+
+def _policy(mirror: Settings, broker: Settings, *, supports_unclean: bool) -> MirrorPolicy:
+    return MirrorPolicy(
+        gap=GapPolicy(mirror[keys.MIRROR_GAP_POLICY]),
+        supports_unclean_election=supports_unclean,
+        failed=RetryPolicy(
+            backoff_ms_min=broker[keys.MIRROR_FAILED_RETRY_INITIAL_BACKOFF_MS],
+            backoff_ms_max=broker[keys.MIRROR_FAILED_RETRY_MAX_BACKOFF_MS],
+            attempts_max=broker[keys.MIRROR_FAILED_RETRY_MAX_ATTEMPTS],
+        ),
+    )

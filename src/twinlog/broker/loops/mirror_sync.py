@@ -1,0 +1,304 @@
+"""Keeps a mirror's topics, settings and group offsets in step with its source.
+
+One task per mirror, three jobs, each on its own clock: one that fails shows its error, keeps the
+others going, and mends itself the next time.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from twinlog.broker.context import Broker
+from twinlog.broker.internal_topics import offsets_topic
+from twinlog.broker.mirrors.own_topics import config_changes, own_topics, start_topics, stop_topics
+from twinlog.broker.mirrors.source import group_matcher, topic_excluder, topic_matcher
+from twinlog.broker.mirrors.source_reads import (
+    consumer_groups,
+    group_offsets,
+    seen_topics,
+    topic_overrides,
+)
+from twinlog.broker.mirrors.work import MirrorWork
+from twinlog.cluster.changes import Change
+from twinlog.cluster.facts import DesiredState, TopicFact
+from twinlog.cluster.image import ClusterImage
+from twinlog.cluster.topics import grow_topic
+from twinlog.config import mirror as keys
+from twinlog.groups.commands import CommittedOffset
+from twinlog.mirroring import events as on
+from twinlog.mirroring.group_sync import LocalRange, plan_group
+from twinlog.mirroring.topic_sync import SeenTopic, Suspicions, plan_topics
+from twinlog.model.errors import ApiError, ErrorCode
+from twinlog.model.ids import LeaderEpoch, Offset, TopicName, TopicPartition
+from twinlog.network.exchange import PeerUnavailable
+
+log = logging.getLogger(__name__)
+
+TOPICS: Final = "topics"
+CONFIGS: Final = "topic configs"
+GROUPS: Final = "group offsets"
+SOON_S: Final = 1.0
+LEADERS_AGAIN_S: Final = 0.5
+FAILED_AGAIN_S: Final = 5.0
+GROUP_TIMEOUT_S: Final = 5.0
+NEVER_S: Final = 3_600.0
+
+
+@dataclass(slots=True)
+class Job:
+    """Something done again and again; ``interval_s`` after it has gone well."""
+
+    name: str
+    interval_s: float
+    do: Callable[[], Awaitable[None]]
+    due_s: float = 0.0
+
+
+class MirrorSync:
+    """The metadata manager of one mirror."""
+
+    def __init__(self, work: MirrorWork, broker: Broker) -> None:
+        self._work: Final = work
+        self._broker: Final = broker
+        self._suspicions: Final = Suspicions()
+        self._synced: Final[dict[str, dict[TopicPartition, Offset]]] = {}
+        refresh_ms: int = broker.settings[keys.MIRROR_METADATA_REFRESH_INTERVAL_MS]
+        groups_ms: int = work.settings[keys.GROUPS_SYNC_INTERVAL_MS]
+        refresh_s = refresh_ms / 1000 or NEVER_S
+        self._topics: Final = Job(TOPICS, refresh_s, self.sync_topics)
+        self._jobs: Final = (
+            self._topics,
+            Job(GROUPS, groups_ms / 1000, self.sync_groups),
+        )
+
+    async def run(self) -> None:
+        """Do every job in its time, for ever."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._follow_leaders())
+            loop = asyncio.get_running_loop()
+            while True:
+                for job in self._jobs:
+                    if job.due_s <= loop.time():
+                        await self._attempt(job)
+                wait_s = max(0.0, min(job.due_s for job in self._jobs) - loop.time())
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait_s):
+                        await self._work.status.refresh_wanted.wait()
+                        self._topics.due_s = 0.0
+                self._work.status.refresh_wanted.clear()
+
+    async def _attempt(self, job: Job) -> None:
+        loop = asyncio.get_running_loop()
+        errors = self._work.status.task_errors
+        try:
+            await job.do()
+        except (PeerUnavailable, ApiError) as error:
+            if errors.get(job.name) is None:
+                fields = {"mirror": self._work.name, "task": job.name, "why": str(error)}
+                log.warning("mirror sync failed", extra=fields)
+            errors[job.name] = str(error)
+            job.due_s = loop.time() + min(FAILED_AGAIN_S, job.interval_s)
+            return
+        errors[job.name] = None
+        interval_s = SOON_S if job is self._topics and self._suspicions.are_open else job.interval_s
+        job.due_s = loop.time() + interval_s
+
+    async def _follow_leaders(self) -> None:
+        """Look for the source's leaders whenever a fetcher lost its broker."""
+        wanted = self._work.status.leaders_wanted
+        while True:
+            await wanted.wait()
+            with suppress(PeerUnavailable, ApiError):
+                topics = {of.topic for of in self._work.receivers}
+                await self._work.source.peers.refresh(topics)
+                self._tell_leaders()
+            await asyncio.sleep(LEADERS_AGAIN_S)
+            wanted.clear()
+
+    # Topics
+
+    async def sync_topics(self) -> None:
+        """Start what the patterns want, grow what grew, fail what is lost."""
+        work, image = self._work, self._broker.facts.image
+        told = await work.source.peers.refresh(None)
+        self._check_cluster()
+        seen = seen_topics(told)
+        plan = plan_topics(
+            seen,
+            own_topics(image, work.name),
+            topic_matcher(work.settings),
+            topic_excluder(work.settings),
+        )
+        lost = self._suspicions.confirm(plan.suspects)
+        for of, receiver in tuple(work.receivers.items()):
+            if of.topic in lost:
+                receiver.deliver(on.SourceLost(lost[of.topic]))
+        self._tell_leaders()
+        errors = await self._start(plan.start)
+        for topic in plan.grow:
+            await self._broker.facts.change(_grow(topic))
+        if plan.stop:
+            await stop_topics(self._broker, work.name, plan.stop)
+        await self.sync_configs(seen)
+        if errors:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "; ".join(errors))
+
+    def _check_cluster(self) -> None:
+        fact = self._broker.facts.image.mirrors.get(self._work.name)
+        now = self._work.source.peers.cluster_id
+        if fact is None or not fact.source_cluster_id or now == fact.source_cluster_id:
+            return
+        why = (
+            f"the cluster at {self._work.source.peers} is {now}, but this mirror is of "
+            f"{fact.source_cluster_id}: nothing of it is taken"
+        )
+        for receiver in tuple(self._work.receivers.values()):
+            receiver.deliver(on.SourceLost(why))
+        raise ApiError(ErrorCode.INCONSISTENT_CLUSTER_ID, why)
+
+    def _tell_leaders(self) -> None:
+        for of, receiver in tuple(self._work.receivers.items()):
+            leader = self._work.source.peers.leader_of(of)
+            if leader is not None:
+                receiver.deliver(on.SourceLeaderMoved(*leader))
+
+    async def _start(self, topics: tuple[SeenTopic, ...]) -> list[str]:
+        if not topics:
+            return []
+        overrides = await topic_overrides(self._work.source, [topic.name for topic in topics])
+        results = await start_topics(
+            self._broker, self._work.name, topics, overrides, self._excluded
+        )
+        return [f"{name}: {error.why}" for name, error in results.items() if error is not None]
+
+    @property
+    def _excluded(self) -> frozenset[str]:
+        excluded: tuple[str, ...] = self._work.settings[keys.TOPIC_PROPERTIES_EXCLUDE]
+        return frozenset(excluded)
+
+    async def sync_configs(self, seen: dict[TopicName, SeenTopic]) -> None:
+        """Take over the settings of topics that are not stopped."""
+        names = [
+            topic.name
+            for topic in self._broker.facts.image.topics_of_mirror(self._work.name)
+            if _is_live(topic) and topic.name in seen
+        ]
+        if not names:
+            return
+        try:
+            overrides = await topic_overrides(self._work.source, names)
+            await self._broker.facts.change(
+                config_changes(self._work.name, overrides, self._excluded)
+            )
+        except (PeerUnavailable, ApiError) as error:
+            self._work.status.task_errors[CONFIGS] = str(error)
+            return
+        self._work.status.task_errors[CONFIGS] = None
+
+    # Groups
+
+    async def sync_groups(self) -> None:
+        """Bring the offsets of the source's groups over, as far as the records are here."""
+        mirrored = self._mirrored()
+        if not mirrored:
+            return
+        peers = self._work.source.peers
+        if not peers.nodes:
+            await peers.refresh(())
+        is_wanted = group_matcher(self._work.settings)
+        groups = sorted(filter(is_wanted, await consumer_groups(self._work.source)))
+        failures: list[str] = []
+        for group in dict.fromkeys([*groups, *self._synced]):
+            try:
+                await self._sync_group(group, mirrored)
+            except ApiError as error:
+                failures.append(f"{group}: {error.why}")
+        if failures:
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "; ".join(failures[:10]))
+
+    async def _sync_group(self, group: str, mirrored: dict[TopicPartition, LocalRange]) -> None:
+        source, groups = self._work.source, self._broker.groups
+        coordinator = await source.peers.coordinator_of(group)
+        at_source = await group_offsets(source, group, coordinator)
+        synced = self._synced.get(group, {})
+        if not synced and not at_source.keys() & mirrored.keys():
+            return
+        topic = offsets_topic(self._broker.settings)
+        await self._broker.new_topics.ensure(topic.name, topic.partition_count, topic.config)
+        here: dict[TopicPartition, CommittedOffset] = await groups.run(
+            group, lambda shard, _: shard.offsets_of(group), timeout_s=GROUP_TIMEOUT_S
+        )
+        plan = plan_group(at_source, {of: one.offset for of, one in here.items()}, mirrored, synced)
+        live = self._mirrored()  # a stop may have been asked for meanwhile
+        wall_ms = self._broker.clock.wall_ms()
+        changes: dict[TopicPartition, CommittedOffset | None] = {
+            of: CommittedOffset(one.offset, one.leader_epoch, one.metadata, wall_ms)
+            for of, one in plan.commit.items()
+            if of in live
+        }
+        changes |= {of: None for of in plan.delete if of in live}
+        if changes and not await self._commit(group, changes):
+            return
+        now = self._synced.setdefault(group, {})
+        for of, committed in changes.items():
+            if committed is None:
+                now.pop(of, None)
+            else:
+                now[of] = committed.offset
+        for of in at_source.keys() & mirrored.keys():
+            if of not in changes and of in here:
+                now[of] = here[of].offset
+
+    async def _commit(
+        self, group: str, changes: dict[TopicPartition, CommittedOffset | None]
+    ) -> bool:
+        """Write offsets unless the group has members here: then they are its own."""
+        try:
+            await self._broker.groups.run(
+                group,
+                lambda shard, _: shard.commit_for_mirror(group, changes),
+                timeout_s=GROUP_TIMEOUT_S,
+            )
+        except ApiError as error:
+            if error.code != ErrorCode.NON_EMPTY_GROUP:
+                raise
+            log.debug("group is active here, left alone", extra={"group": group})
+            return False
+        return True
+
+    def _mirrored(self) -> dict[TopicPartition, LocalRange]:
+        """Give what is mirrored of every partition whose offsets this mirror may write now."""
+        ranges: dict[TopicPartition, LocalRange] = {}
+        for topic in self._broker.facts.image.topics_of_mirror(self._work.name):
+            if not _is_live(topic):
+                continue
+            for index in range(len(topic.partitions)):
+                of = TopicPartition(topic.name, index)
+                partition = self._broker.partitions.find(of)
+                if partition is not None:
+                    start, end = partition.log.start, partition.high_watermark
+                    epoch_at = partition.log.epochs.epoch_at
+                    ranges[of] = LocalRange(
+                        start,
+                        end,
+                        LeaderEpoch(epoch_at(start)),
+                        LeaderEpoch(epoch_at(Offset(end - 1))),
+                    )
+        return ranges
+
+
+def _is_live(topic: TopicFact) -> bool:
+    return topic.mirror is not None and topic.mirror.desired_state is not DesiredState.STOPPED
+
+
+def _grow(topic: SeenTopic) -> Callable[[ClusterImage], tuple[Change, ...]]:
+    def decide(image: ClusterImage) -> tuple[Change, ...]:
+        here = image.topics.get(topic.name)
+        if here is None or len(here.partitions) >= topic.partition_count:
+            return ()
+        return (grow_topic(image, topic.name, topic.partition_count, None, by_its_mirror=True),)
+
+    return decide

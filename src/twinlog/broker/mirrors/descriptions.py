@@ -1,0 +1,91 @@
+"""What is told of a mirror's partitions: states from the coordinator, offsets from who fetches."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from twinlog.broker.context import Broker
+from twinlog.broker.mirror_board import MirroredPartition, MirrorStatus
+from twinlog.cluster.facts import MIRROR_STATE, TopicFact
+from twinlog.mirroring.records import MirrorPartition
+from twinlog.mirroring.shard import Known
+from twinlog.mirroring.states import MirrorState
+from twinlog.model.ids import NO_OFFSET, TopicPartition
+from twinlog.wire.messages.mirrors import DescribedMirrorPartition
+
+READ_TIMEOUT_S: Final = 5.0
+
+
+async def known_partitions(broker: Broker) -> dict[MirrorPartition, Known]:
+    """Give what the coordinator knows of all mirrored partitions; raises while it loads."""
+    if MIRROR_STATE not in broker.facts.image.topics:
+        return {}
+    answers: list[tuple[Known, ...]] = await broker.mirror_states.run_everywhere(
+        lambda shard, _: shard.read_all(), timeout_s=READ_TIMEOUT_S
+    )
+    return {known.of: known for answer in answers for known in answer}
+
+
+def state_of(known: Mapping[MirrorPartition, Known], of: MirrorPartition) -> MirrorState:
+    """Give a partition's actual state; UNKNOWN when none was ever written."""
+    found = known.get(of)
+    return MirrorState.UNKNOWN if found is None else found.mirror_state
+
+
+def keys_of(mirror: str, topic: TopicFact) -> Iterator[MirrorPartition]:
+    """Give the keys of a topic's partitions in ``__mirror_state``."""
+    for index in range(len(topic.partitions)):
+        yield MirrorPartition(mirror=mirror, topic_id=topic.id, partition=index)
+
+
+def describe_partition(
+    broker: Broker,
+    topic: TopicFact,
+    known: Known | None,
+    status: MirrorStatus | None,
+    index: int,
+) -> DescribedMirrorPartition:
+    """Describe one partition; source and destination offset are of one moment."""
+    of = TopicPartition(topic.name, index)
+    at_work = None if status is None else status.partitions.get(of)
+    state = None if known is None else known.state
+    last = None if known is None else known.last_mirror_epoch
+    lag = None if at_work is None else at_work.lag
+    source, destination = NO_OFFSET, NO_OFFSET
+    if lag is not None and lag.source_offset != NO_OFFSET:
+        source, destination = lag.source_offset, lag.destination_offset
+    else:
+        partition = broker.partitions.find(of)
+        if partition is not None:
+            destination = partition.high_watermark
+    return DescribedMirrorPartition(
+        partition_index=index,
+        state_value=(MirrorState.UNKNOWN if known is None else known.mirror_state).name,
+        error_message=_error(state.error if state else None, at_work, status),
+        retry_attempt=state.retry_attempt if state else 0,
+        source_offset=source,
+        destination_offset=destination,
+        last_mirror_epoch=-1 if last is None else last.epoch,
+        last_mirror_offset=-1 if last is None else last.log_end,
+    )
+
+
+def _error(
+    durable: str | None, at_work: MirroredPartition | None, status: MirrorStatus | None
+) -> str | None:
+    """Give what is wrong: with the partition, or with the source of all of them."""
+    if durable is not None:
+        return durable
+    if at_work is None or at_work.state not in _FOLLOWING:
+        return None
+    if at_work.trouble is not None:
+        return at_work.trouble
+    errors = status.task_errors if status is not None else {}
+    return next((why for task, why in errors.items() if why and task.startswith("fetch")), None)
+
+
+_FOLLOWING: Final = (
+    MirrorState.MIRRORING,
+    MirrorState.LOG_ALIGNMENT,
+    MirrorState.EPOCH_FENCING,
+    MirrorState.ULE_RECOVERY,
+)

@@ -1,0 +1,360 @@
+"""A mirrored partition of this broker: its machine, and how what it orders is carried out."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Coroutine
+from typing import Any, Final, assert_never
+
+from twinlog.broker.mirrors.local_log import abort_open_transactions, facts_of, write_pid_reset
+from twinlog.broker.mirrors.questions import Asked
+from twinlog.broker.mirrors.work import Fetcher, MirrorWork
+from twinlog.broker.partitions import Partition
+from twinlog.mirroring import effects as do
+from twinlog.mirroring import events as on
+from twinlog.mirroring.lag import LagInputs
+from twinlog.mirroring.partition import PartitionMirror
+from twinlog.mirroring.policy import MirrorPolicy
+from twinlog.mirroring.records import LastMirrorEpoch, MirrorPartition, home_key
+from twinlog.mirroring.shard import Known, WriteState
+from twinlog.mirroring.states import DesiredState, MirrorState
+from twinlog.model.errors import ApiError, CorruptBatchError, DiskError, ErrorCode
+from twinlog.model.ids import LeaderEpoch, Offset, TopicPartition
+
+log = logging.getLogger(__name__)
+
+STATE_RETRY_S: Final = 1.0
+STATE_TIMEOUT_S: Final = 5.0
+REPLICAS_TIMEOUT_S: Final = 5.0
+_CutOrWrite = do.TruncateTo | do.RestartAt | do.AppendAbortMarkers | do.AppendPidReset
+_FENCED: Final = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH)
+
+
+class DrivenPartition:
+    """Feeds one machine with events and carries out its effects, in order.
+
+    When an effect cannot be carried out and the machine has no event for that, the machine is
+    thrown away and another made from what is durable. Answers to the old one reach nobody.
+    """
+
+    def __init__(
+        self,
+        partition: Partition,
+        work: MirrorWork,
+        desired: DesiredState,
+        policy: MirrorPolicy,
+    ) -> None:
+        self.of: Final[TopicPartition] = partition.of
+        self.partition: Final = partition
+        self.key: Final = MirrorPartition(
+            mirror=work.name, topic_id=partition.topic_id, partition=partition.of.partition
+        )
+        self.desired = desired
+        self._work: Final = work
+        self._policy: Final = policy
+        self._machine = PartitionMirror(self.key, policy)
+        self._life = 0
+        self._is_started = False
+        self._is_closed = False
+        self._is_busy = False
+        self._inbox: Final[deque[on.Event]] = deque()
+        self._fetcher: Fetcher | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms: int | None = None
+
+    # What is known of it
+
+    @property
+    def state(self) -> MirrorState:
+        """Its last committed state."""
+        return self._machine.state
+
+    @property
+    def lag(self) -> LagInputs:
+        """What the source has told."""
+        return self._machine.lag
+
+    @property
+    def trouble(self) -> str | None:
+        """What it is waiting out."""
+        return self._machine.trouble
+
+    # Its life
+
+    def begin(self) -> None:
+        """Start from what is durable, as soon as that can be read."""
+        self._life += 1
+        self._is_started = False
+        self._stop_fetching()
+        self._cancel_timer()
+        self._spawn(self._begin(self._life))
+
+    async def _begin(self, life: int) -> None:
+        known = await self._known(life)
+        if known is None or life != self._life:
+            return
+        lag = self._machine.lag
+        self._machine = PartitionMirror(self.key, self._policy, lag=lag)
+        self._is_started = True
+        if known.mirror_state == MirrorState.STOPPED and self.desired == DesiredState.STOPPED:
+            self.partition.release_from_mirror()
+        self.deliver(
+            on.Started(
+                self.desired,
+                known.state,
+                known.last_mirror_epoch,
+                self.partition.leader_epoch,
+            )
+        )
+
+    async def _known(self, life: int) -> Known | None:
+        """Read what is durable, as often as it takes; None once this life is over."""
+        while life == self._life:
+            try:
+                found: tuple[Known, ...] = await self._work.run_on_shard(
+                    home_key(self.key),
+                    lambda shard, _: shard.read_states([self.key]),
+                    STATE_TIMEOUT_S,
+                )
+                return found[0]
+            except ApiError as error:
+                fields = {"partition": str(self.of), "why": str(error)}
+                log.debug("mirror state cannot be read yet", extra=fields)
+                await asyncio.sleep(STATE_RETRY_S)
+        return None
+
+    def close(self) -> None:
+        """Let go: the partition is no longer mirrored here."""
+        self._life += 1
+        self._is_closed = True
+        self._is_started = False
+        self._stop_fetching()
+        self._cancel_timer()
+
+    def want(self, desired: DesiredState) -> None:
+        """Take in what the operator asks for now."""
+        if desired != self.desired:
+            self.desired = desired
+            if self._is_started:
+                self.deliver(on.DesiredChanged(desired))
+
+    def leader_epoch_seen(self) -> None:
+        """Take in the leader epoch that the image shows."""
+        epoch = self.partition.leader_epoch
+        if self._is_started and epoch > self._machine.own_epoch:
+            self.deliver(on.LeaderEpochSeen(epoch))
+
+    def deliver(self, event: on.Event) -> None:
+        """Give the machine an event and carry out all that follows from it.
+
+        Events that come of this are taken in afterwards, in order: nothing is done half.
+        """
+        if not self._is_started:
+            return
+        self._inbox.append(event)
+        if self._is_busy:
+            return
+        self._is_busy = True
+        try:
+            while self._inbox and self._is_started:
+                self._take(self._inbox.popleft())
+        finally:
+            self._is_busy = False
+            self._inbox.clear()
+        self._set_timer()
+
+    def _take(self, event: on.Event) -> None:
+        life = self._life
+        before = self._machine.state
+        effects = self._machine.on(event, self._work.clock.now_ms(), self._work.clock.fraction())
+        if self._machine.state != before:
+            self._tell(before)
+        for effect in effects:
+            if life != self._life:
+                return
+            self.carry_out(effect)
+
+    def _tell(self, before: MirrorState) -> None:
+        machine = self._machine
+        fields = {
+            "mirror": self._work.name,
+            "partition": str(self.of),
+            "from": before.name,
+            "to": machine.state.name,
+            "log_end": self.partition.log.end,
+            "error": machine.standing.error,
+        }
+        log.info("mirror partition changed state", extra=fields)
+        if machine.state == MirrorState.STOPPED:
+            self.partition.release_from_mirror()
+
+    # Effects
+
+    def carry_out(self, effect: do.Effect) -> None:
+        """Carry out one effect; what has to wait goes on in a task of its own."""
+        match effect:
+            case do.FetchFrom() | do.StopFetching():
+                self._fetch(effect)
+            case do.Append() | do.BeginAt() | do.RaiseLogStart():
+                self._write(effect)
+            case (
+                do.FindSourceLeader()
+                | do.AskSourceRange()
+                | do.AskEpochEnd()
+                | do.ReadSourceMirrors()
+            ):
+                life = self._life
+                self._work.questions.ask(
+                    Asked(self.of, effect, lambda event: self._answer(life, event))
+                )
+            case do.SaveState() | do.SaveLastMirrorEpoch():
+                self._spawn(self._save(effect, self._life))
+            case do.BumpEpoch(at_least):
+                self._work.bump(self.of, at_least)
+            case do.AwaitReplicas(turn):
+                self._spawn(self._replicated(on.ReplicasConverged(turn), self._life))
+            case do.NoteGap(first, end, cause):
+                self._work.note_loss(self.of, first, end, cause)
+            case _:
+                self._step(effect)
+
+    def _answer(self, life: int, event: on.Event) -> None:
+        if life == self._life:
+            self.deliver(event)
+
+    def _fetch(self, effect: do.FetchFrom | do.StopFetching) -> None:
+        if isinstance(effect, do.StopFetching):
+            self._stop_fetching()
+            return
+        fetcher = self._work.fetcher_of(effect.node, self.of)
+        if fetcher is not self._fetcher:
+            self._stop_fetching()
+            self._fetcher = fetcher
+        fetcher.plan.put(self.of, effect)
+        fetcher.wake.set()
+
+    def _stop_fetching(self) -> None:
+        if self._fetcher is not None:
+            self._fetcher.plan.drop(self.of)
+            self._fetcher = None
+
+    def _write(self, effect: do.Append | do.BeginAt | do.RaiseLogStart) -> None:
+        try:
+            match effect:
+                case do.Append(batches):
+                    self.partition.append_mirrored(batches)
+                case do.BeginAt(start):
+                    self.partition.restart_at(start)
+                case do.RaiseLogStart(start):
+                    self.partition.raise_start_to(start)
+        except CorruptBatchError as error:
+            self.deliver(on.AppendFailed(Offset(error.offset), error.why))
+        except (DiskError, ApiError) as error:
+            self.deliver(on.AppendFailed(self.partition.log.end, str(error)))
+
+    async def _save(self, effect: do.SaveState | do.SaveLastMirrorEpoch, life: int) -> None:
+        try:
+            event = await self._saved(effect)
+        except ApiError as error:
+            fields = {"partition": str(self.of), "why": str(error)}
+            log.warning("mirror state not written, begun again", extra=fields)
+            if error.code not in _FENCED:
+                await asyncio.sleep(STATE_RETRY_S)
+            if life == self._life:
+                self.begin()
+            return
+        self._answer(life, event)
+
+    async def _saved(self, effect: do.SaveState | do.SaveLastMirrorEpoch) -> on.Event:
+        key, epoch = home_key(self.key), self.partition.leader_epoch
+        if isinstance(effect, do.SaveLastMirrorEpoch):
+            last = LastMirrorEpoch(epoch=effect.epoch, log_end=effect.log_end)
+            await self._work.run_on_shard(
+                key,
+                lambda shard, _: shard.write_last_mirror_epoch(self.key, epoch, last),
+                STATE_TIMEOUT_S,
+            )
+            return on.LastMirrorEpochSaved(last)
+        write = WriteState(
+            of=self.key,
+            state=effect.state,
+            leader_epoch=LeaderEpoch(epoch),
+            expected_state_epoch=effect.expected_state_epoch,
+            previous=effect.previous,
+            error=effect.error,
+            retry_attempt=effect.retry_attempt,
+            failed_at_ms=self._work.clock.wall_ms(),
+        )
+        state_epoch: int = await self._work.run_on_shard(
+            key, lambda shard, _: shard.write_state(write), STATE_TIMEOUT_S
+        )
+        return on.StateSaved(effect.state, state_epoch)
+
+    def _step(self, effect: do.ReadLog | _CutOrWrite) -> None:
+        """Read, cut or write the local log at once, and tell the machine."""
+        try:
+            event = self._stepped(effect)
+        except (ApiError, DiskError, CorruptBatchError) as error:
+            event = on.StepFailed(str(error), effect.turn)
+        if event is not None:
+            self.deliver(event)
+
+    def _stepped(self, effect: do.ReadLog | _CutOrWrite) -> on.Event | None:
+        partition, turn = self.partition, effect.turn
+        match effect:
+            case do.ReadLog(pid_reset_from):
+                return on.LogRead(facts_of(partition.log, pid_reset_from), turn)
+            case do.TruncateTo(end, cause):
+                self._work.note_loss(self.of, end, partition.log.end, cause)
+                partition.truncate_to(end)
+                return on.StepDone(turn)
+            case do.RestartAt(start, cause):
+                if partition.log.end > partition.log.start:
+                    self._work.note_loss(self.of, partition.log.start, partition.log.end, cause)
+                partition.restart_at(start)
+                return on.StepDone(turn)
+            case do.AppendAbortMarkers():
+                abort_open_transactions(partition, self._work.clock.wall_ms())
+            case do.AppendPidReset():
+                write_pid_reset(partition, self._work.clock.wall_ms())
+            case _:
+                assert_never(effect)
+        self._spawn(self._replicated(on.StepDone(turn), self._life))
+        return None
+
+    async def _replicated(self, event: on.StepDone | on.ReplicasConverged, life: int) -> None:
+        """Tell the machine once all in-sync replicas have the log up to here."""
+        end = self.partition.log.end
+        is_so = await self._work.waiting.until(
+            lambda: self.partition.high_watermark >= end, [self.of], timeout_s=REPLICAS_TIMEOUT_S
+        )
+        if is_so:
+            self._answer(life, event)
+            return
+        why = f"{self.of} is replicated up to {self.partition.high_watermark} only, not to {end}"
+        self._answer(life, on.StepFailed(why, event.turn))
+
+    # Plumbing
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._work.tasks.create_task(work)
+
+    def _set_timer(self) -> None:
+        wanted = self._machine.deadline_ms
+        if wanted == self._timer_ms:
+            return
+        self._cancel_timer()
+        if wanted is not None:
+            delay_s = max(0, wanted - self._work.clock.now_ms()) / 1000
+            loop = asyncio.get_running_loop()
+            self._timer_ms = wanted
+            self._timer = loop.call_later(delay_s, self._ring, self._life)
+
+    def _ring(self, life: int) -> None:
+        self._timer, self._timer_ms = None, None
+        self._answer(life, on.TimeCame())
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._timer_ms = None, None

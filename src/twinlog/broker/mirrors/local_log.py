@@ -1,0 +1,75 @@
+"""What a stopping mirror reads from and writes to the local log of a partition."""
+
+import os
+from typing import Final
+
+from twinlog.broker.partitions import Partition
+from twinlog.mirroring.alignment import LogFacts
+from twinlog.mirroring.batches import control_batches
+from twinlog.model.ids import LeaderEpoch, Offset, ProducerId
+from twinlog.storage.log import PartitionLog
+from twinlog.wire.records.batch import read_header
+from twinlog.wire.records.control import ControlType, control_type_of, end_marker, pid_reset_batch
+from twinlog.wire.records.records import records_of
+
+READ_BYTES: Final = 1 << 20
+MIRROR_COORDINATOR_EPOCH: Final = 0
+"""Stands in the markers of a stop for the epoch of the transaction coordinator, who has no part."""
+
+
+def facts_of(log: PartitionLog, pid_reset_from: Offset | None) -> LogFacts:
+    """Give what the machine must know of the log."""
+    return LogFacts(
+        start=log.start,
+        end=log.end,
+        epochs=tuple(log.epochs.entries),
+        open_transactions=len(log.open_transactions()),
+        has_pid_reset=pid_reset_from is not None and has_pid_reset(log, pid_reset_from),
+    )
+
+
+def has_pid_reset(log: PartitionLog, from_offset: Offset) -> bool:
+    """Tell whether a producer reset stands at or after ``from_offset``.
+
+    Only what a stop itself wrote lies there, so the read is short.
+    """
+    at = max(from_offset, log.start)
+    while at < log.end:
+        found = log.read(at, max_bytes=READ_BYTES, up_to=log.end, at_least_one=True)
+        if found is None:
+            return False
+        region = found.region
+        buffer = os.pread(region.file.fileno(), region.length, region.position)
+        for position, base in control_batches(buffer):
+            if base >= from_offset and _is_pid_reset(buffer, position):
+                return True
+        if found.bound <= at:
+            return False
+        at = found.bound
+    return False
+
+
+def _is_pid_reset(buffer: bytes, position: int) -> bool:
+    header = read_header(buffer, position)
+    records = records_of(buffer, position, header)
+    return bool(records) and control_type_of(records[0].key) == ControlType.MIRROR_PID_RESET
+
+
+def abort_open_transactions(partition: Partition, wall_ms: int) -> None:
+    """End every open transaction with an ABORT marker in our own epoch."""
+    for producer_id, producer_epoch, _ in partition.log.open_transactions():
+        marker = end_marker(
+            ControlType.ABORT,
+            producer_id=ProducerId(producer_id),
+            producer_epoch=producer_epoch,
+            coordinator_epoch=MIRROR_COORDINATOR_EPOCH,
+            timestamp_ms=wall_ms,
+            leader_epoch=LeaderEpoch(partition.leader_epoch),
+        )
+        partition.append_own(marker, now_ms=wall_ms, is_internal=True)
+
+
+def write_pid_reset(partition: Partition, wall_ms: int) -> None:
+    """Let everybody forget the source's producers."""
+    reset = pid_reset_batch(timestamp_ms=wall_ms, leader_epoch=partition.leader_epoch)
+    partition.append_own(reset, now_ms=wall_ms, is_internal=True)

@@ -1,0 +1,121 @@
+"""A mirror's topics in the cluster's facts: read, started, stopped, reconfigured."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from twinlog.broker.context import Broker
+from twinlog.cluster.changes import Change, TopicConfigSet
+from twinlog.cluster.facts import DesiredState as AskedState
+from twinlog.cluster.image import ClusterImage
+from twinlog.cluster.mirrors import SourceTopic, start_topic, stop_topic
+from twinlog.config.topic import TOPIC
+from twinlog.mirroring.config_sync import plan_config
+from twinlog.mirroring.states import DesiredState
+from twinlog.mirroring.topic_sync import OwnTopic, SeenTopic
+from twinlog.model.errors import ApiError
+from twinlog.model.ids import TopicName
+
+Results = dict[TopicName, ApiError | None]
+
+
+def desired_state(asked: AskedState) -> DesiredState:
+    """Give what was asked of a topic in the words of its partitions' machines."""
+    return DesiredState[asked.name]
+
+
+def own_topics(image: ClusterImage, mirror: str) -> list[OwnTopic]:
+    """Give all topics of a mirror, stopped ones too."""
+    return [
+        OwnTopic(
+            topic.name,
+            topic.id,
+            len(topic.partitions),
+            desired_state(topic.mirror.desired_state),
+        )
+        for topic in image.topics_of_mirror(mirror)
+        if topic.mirror is not None
+    ]
+
+
+def known_topic_settings() -> frozenset[str]:
+    """Give the names of the settings that a topic can have here."""
+    return frozenset(setting.name for setting in TOPIC.settings)
+
+
+def taken_over(overrides: Mapping[str, str], excluded: Collection[str]) -> dict[str, str]:
+    """Give what a new topic takes over of its source's settings."""
+    return dict(plan_config(overrides, {}, excluded, known_topic_settings()).to_set)
+
+
+async def start_topics(
+    broker: Broker,
+    mirror: str,
+    topics: Iterable[SeenTopic],
+    overrides: Mapping[TopicName, Mapping[str, str]],
+    excluded: Collection[str],
+) -> Results:
+    """Make topics the mirror's, MIRRORING; one result for each."""
+    by_name = {topic.name: topic for topic in topics}
+    new = broker.new_topics
+
+    def start(image: ClusterImage, name: TopicName) -> tuple[Change, ...]:
+        topic = by_name[name]
+        config = taken_over(overrides.get(name, {}), excluded)
+        source = SourceTopic(name, topic.id, topic.partition_count, config)
+        return start_topic(image, mirror, source, new.defaults, new.chance(), new.check_config)
+
+    return await ask_topics(broker, by_name, start)
+
+
+async def stop_topics(broker: Broker, mirror: str, topics: Iterable[TopicName]) -> Results:
+    """Ask for topics to be STOPPED; one result for each."""
+    return await ask_topics(broker, topics, lambda image, name: stop_topic(image, mirror, name))
+
+
+async def ask_topics(
+    broker: Broker,
+    topics: Iterable[TopicName],
+    rule: Callable[[ClusterImage, TopicName], tuple[Change, ...]],
+) -> Results:
+    """Apply a rule of ``cluster/mirrors.py`` to each topic, all in one transaction.
+
+    A topic that is refused does not hold up the others.
+    """
+    names = list(topics)
+    results: Results = {}
+
+    def decide(image: ClusterImage) -> list[Change]:
+        changes: list[Change] = []
+        for name in names:
+            try:
+                made = rule(image, name)
+                results[name] = None
+                changes += made
+            except ApiError as error:
+                results[name] = error
+        return changes
+
+    await broker.facts.change(decide)
+    return results
+
+
+def config_changes(
+    mirror: str, overrides: Mapping[TopicName, Mapping[str, str]], excluded: Collection[str]
+) -> Callable[[ClusterImage], list[Change]]:
+    """Give the rule that brings the settings of a mirror's live topics in step."""
+    known = known_topic_settings()
+
+    def decide(image: ClusterImage) -> list[Change]:
+        changes: list[Change] = []
+        for topic in image.topics_of_mirror(mirror):
+            is_live = topic.mirror is not None and (
+                topic.mirror.desired_state is not AskedState.STOPPED
+            )
+            if not is_live or topic.name not in overrides:
+                continue
+            plan = plan_config(overrides[topic.name], topic.config, excluded, known)
+            if not plan.is_empty:
+                kept = {k: v for k, v in topic.config.items() if k not in plan.to_delete}
+                changes.append(TopicConfigSet(topic.name, {**kept, **plan.to_set}))
+        return changes
+
+    return decide

@@ -1,0 +1,127 @@
+"""One mirror at work on this broker: what its partitions and its loops have in common."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from twinlog.broker.clock import Clock
+from twinlog.broker.facts import Facts
+from twinlog.broker.mirror_board import Loss, MirrorBoard, MirrorStatus
+from twinlog.broker.mirrors.questions import Questions
+from twinlog.broker.mirrors.source import SourceCluster
+from twinlog.broker.waiting import Waiting
+from twinlog.cluster.changes import Change
+from twinlog.cluster.image import ClusterImage
+from twinlog.cluster.mirrors import bump_leader_epochs
+from twinlog.config.declare import Settings
+from twinlog.coordination.outcome import Outcome
+from twinlog.mirroring import events as on
+from twinlog.mirroring.planning import FetchPlan
+from twinlog.model.errors import ApiError
+from twinlog.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
+
+log = logging.getLogger(__name__)
+
+RunState = Callable[..., Coroutine[Any, Any, Any]]
+"""``context.Coordinators.run`` of the mirror coordinator."""
+
+BUMPS_PER_CHANGE_MAX: Final = 500
+
+
+class Receiver(Protocol):
+    """A partition that waits for what its source tells."""
+
+    def deliver(self, event: on.Event) -> None:
+        """Take an event in."""
+        ...
+
+
+@dataclass(slots=True)
+class Fetcher:
+    """The fetches of some partitions from one source broker, and the call that wakes its loop."""
+
+    plan: FetchPlan = field(default_factory=FetchPlan)
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(slots=True)
+class MirrorWork:
+    """A mirror while it is at work here; made anew when its connection settings change."""
+
+    name: str
+    settings: Settings
+    source: SourceCluster
+    questions: Questions
+    tasks: asyncio.TaskGroup
+    clock: Clock
+    facts: Facts
+    waiting: Waiting
+    run_state: RunState
+    board: MirrorBoard
+    status: MirrorStatus
+    start_fetcher: Callable[["MirrorWork", BrokerId, int, Fetcher], Coroutine[Any, Any, None]]
+    fetcher_count: int = 1
+    receivers: dict[TopicPartition, Receiver] = field(default_factory=dict)
+    _fetchers: dict[tuple[BrokerId, int], Fetcher] = field(default_factory=dict)
+    _bumps: dict[TopicPartition, LeaderEpoch] = field(default_factory=dict)
+    _is_bumping: bool = False
+
+    def fetcher_of(self, node: BrokerId, of: TopicPartition) -> Fetcher:
+        """Give the fetcher of a partition at one source broker; its task is started if need be."""
+        number = hash((of.topic, of.partition)) % self.fetcher_count
+        fetcher = self._fetchers.get((node, number))
+        if fetcher is None:
+            fetcher = self._fetchers[node, number] = Fetcher()
+            self.tasks.create_task(self.start_fetcher(self, node, number, fetcher))
+        return fetcher
+
+    def bump(self, of: TopicPartition, at_least: LeaderEpoch) -> None:
+        """Have a partition's leader epoch raised; what is asked for at about once goes together."""
+        self._bumps[of] = max(at_least, self._bumps.get(of, at_least), key=int)
+        if not self._is_bumping:
+            self._is_bumping = True
+            self.tasks.create_task(self._bump_all())
+
+    async def _bump_all(self) -> None:
+        try:
+            while self._bumps:
+                some = list(self._bumps.items())[:BUMPS_PER_CHANGE_MAX]
+                for of, _ in some:
+                    del self._bumps[of]
+                # The rule raises strictly above what it is given.
+                wanted = {of: LeaderEpoch(epoch - 1) for of, epoch in some}
+
+                def decide(
+                    image: ClusterImage, wanted: dict[TopicPartition, LeaderEpoch] = wanted
+                ) -> tuple[Change, ...]:
+                    return bump_leader_epochs(image, wanted)
+
+                await self.facts.change(decide)
+        except ApiError as error:
+            # Whoever still waits for its epoch asks again after a while.
+            log.warning("leader epochs not raised", extra={"mirror": self.name, "why": str(error)})
+        finally:
+            self._is_bumping = False
+
+    def note_loss(self, of: TopicPartition, first: Offset, end: Offset, cause: str) -> None:
+        """Record what was cut off, or will never come."""
+        loss = Loss(of, first, end, cause, self.clock.wall_ms())
+        self.board.losses.append(loss)
+        log.warning(
+            "mirrored records lost",
+            extra={
+                "mirror": self.name,
+                "partition": str(of),
+                "first": first,
+                "end": end,
+                "why": cause,
+            },
+        )
+
+    def run_on_shard(
+        self, key: str, command: Callable[[Any, int], Outcome[Any]], timeout_s: float
+    ) -> Coroutine[Any, Any, Any]:
+        """Run a command of the mirror coordinator on the shard that ``key`` lives in."""
+        return self.run_state(key, command, timeout_s=timeout_s)

@@ -1,0 +1,98 @@
+"""Mirrors one partition through a seeded mess: safe at every step, level once the mess ends."""
+
+import pytest
+
+from support.mirror_world import OF, World
+from twinlog.mirroring import events as on
+from twinlog.mirroring.policy import GapPolicy
+from twinlog.mirroring.states import DesiredState, MirrorState
+
+SEEDS = range(300)
+MESSY_MS = 800
+
+
+def play(world: World, until_ms: int) -> None:
+    """Let the source live, and lose, until ``until_ms``."""
+    random, source = world.random, world.source
+
+    def act() -> None:
+        if world.now_ms >= until_ms:
+            return
+        roll = random.random()
+        if roll < 0.6:
+            source.produce()
+        elif roll < 0.66:
+            source.trim()
+        elif roll < 0.72:
+            source.change_leader()
+        elif roll < 0.74:
+            source.lose_tail()
+        elif roll < 0.78:
+            source.is_dark = not source.is_dark
+        elif roll < 0.80:
+            world.ask_for(random.choice(list(DesiredState)))
+        elif roll < 0.81:
+            world.start_machine()
+        elif roll < 0.83:
+            world.deliver(on.RecoverAsked())
+        elif roll < 0.85 and world.mirror.state == MirrorState.STOPPED:
+            world._write_own("data")
+        world.after(random.randint(1, 25), act)
+
+    act()
+    while world.now_ms < until_ms:
+        world.step()
+
+
+def calm(world: World) -> None:
+    world.faults_on = False
+    world.source.is_dark = False
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_mirror_is_level_with_its_source_once_faults_end(seed: int) -> None:
+    world = World(seed)
+    play(world, MESSY_MS)
+    calm(world)
+    world.ask_for(DesiredState.MIRRORING)
+
+    def is_done() -> bool:
+        if world.mirror.standing.has_failed_for_good:
+            may_lose = not world.allows_unclean or world.gap == GapPolicy.FAIL
+            assert may_lose, world.describe()
+            return True
+        return world.is_level
+
+    world.run_until(is_done, steps_max=20_000)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_stop_ends_writable_whatever_happened_and_without_the_source(seed: int) -> None:
+    world = World(seed + 10_000)
+    play(world, MESSY_MS)
+    world.source.is_dark = True
+    world.ask_for(DesiredState.STOPPED)
+    world.run_until(lambda: world.mirror.state == MirrorState.STOPPED, steps_max=20_000)
+
+    last = world.shard.known(OF).last_mirror_epoch
+    assert last is not None
+    resets = [b for b in world.log.batches if b.kind == "reset" and b.base >= last.log_end]
+    assert len(resets) == 1, resets
+    assert not world.log.open_transactions
+    assert all(b.epoch > last.epoch for b in world.log.batches if b.base >= last.log_end)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_stopped_mirror_can_be_started_again(seed: int) -> None:
+    world = World(seed + 20_000)
+    world.allows_unclean, world.gap = True, GapPolicy.CONTINUE
+    play(world, MESSY_MS)
+    world.ask_for(DesiredState.STOPPED)
+    world.run_until(lambda: world.mirror.state == MirrorState.STOPPED, steps_max=20_000)
+    world._write_own("data")
+    calm(world)
+    world.start_machine()
+    world.ask_for(DesiredState.MIRRORING)
+    world.run_until(
+        lambda: world.is_level or world.mirror.standing.has_failed_for_good, steps_max=20_000
+    )
