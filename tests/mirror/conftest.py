@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
@@ -11,7 +10,8 @@ import pytest
 from support.client_drivers import CLIENTS, Client
 from support.kafka_install import KAFKA_4, is_ci, require
 from support.kafka_node import KafkaNode
-from support.tampering_proxy import TamperingProxy, behind_proxy
+from support.proxied_kafka import ProxiedKafka
+from support.tampering_proxy import behind_proxy
 from support.twinlog_process import TwinlogProcess
 
 
@@ -26,12 +26,28 @@ def twinlog(tmp_path: Path) -> Iterator[TwinlogProcess]:
         process.stop()
 
 
-@dataclass(frozen=True, slots=True)
-class ProxiedKafka:
-    """A Kafka of our own, to be stopped, spoilt and cut off; tests reach it directly too."""
+@pytest.fixture
+def watchful(tmp_path: Path) -> Iterator[TwinlogProcess]:
+    """Run a twinlog broker that looks at its sources' topics all the time."""
+    process = TwinlogProcess(
+        tmp_path / "watchful", settings={"mirror.metadata.refresh.interval.ms": "300"}
+    )
+    try:
+        process.start()
+        yield process
+    finally:
+        process.stop()
 
-    node: KafkaNode
-    proxy: TamperingProxy
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwinlogProcess]:
+    """Run a twinlog broker for those tests of a file that leave nothing behind."""
+    process = TwinlogProcess(tmp_path_factory.mktemp("shared"))
+    try:
+        process.start()
+        yield process
+    finally:
+        process.stop()
 
 
 @pytest.fixture(scope="session")
