@@ -2,7 +2,7 @@
 
 import argparse
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -32,6 +32,11 @@ REQUEST_TIMEOUT_MS: Final = 30_000
 RETRIES_MAX: Final = 40
 RETRY_DELAY_S: Final = 0.25
 CLIENT_ID: Final = "twinlog-cli"
+COORDINATOR_MOVES: Final = (
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+)
 LAST_WITH_NAMES: Final = {
     ApiKey.PRODUCE: 12,
     ApiKey.FETCH: 12,
@@ -161,6 +166,25 @@ class Cluster:
             await asyncio.sleep(RETRY_DELAY_S)
         expect_ok(code, why, doing=f"the coordinator of group {group} cannot be found")
         raise AssertionError("no error, and no coordinator")
+
+    async def ask_coordinator(
+        self,
+        group: str,
+        api: Api[Request, Response],
+        request: Request,
+        *,
+        code_of: Callable[[Response], int],
+    ) -> Response:
+        """Ask whoever keeps ``group``; again, within bounds, while it loads or moves.
+
+        ``code_of`` gives the error code of an answer.
+        """
+        for _ in range(RETRIES_MAX - 1):
+            answer = await self.ask_node(await self.coordinator_of(group), api, request)
+            if code_of(answer) not in COORDINATOR_MOVES:
+                return answer
+            await asyncio.sleep(RETRY_DELAY_S)
+        return await self.ask_node(await self.coordinator_of(group), api, request)
 
     async def _open(self, address: Address) -> BrokerConnection:
         return await BrokerConnection.open(

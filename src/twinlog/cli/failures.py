@@ -21,8 +21,10 @@ NEXT_STEPS: Final[dict[int, str]] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "See which topics there are with kafka-topics.sh --list.",
     ErrorCode.TOPIC_ALREADY_EXISTS: "Choose another name, or pass --if-not-exists.",
     ErrorCode.INVALID_TOPIC_EXCEPTION: "Names have letters, digits, '.', '_' and '-'.",
-    ErrorCode.INVALID_REPLICATION_FACTOR: "Ask for at most as many replicas as there are brokers.",
-    ErrorCode.INVALID_PARTITIONS: "Partitions can be added, not taken away.",
+    ErrorCode.INVALID_REPLICATION_FACTOR: (
+        "Give --replication-factor, at most the number of brokers."
+    ),
+    ErrorCode.INVALID_PARTITIONS: "Give --partitions, more than there are now.",
     ErrorCode.POLICY_VIOLATION: "Stop the mirror of the topic first.",
     ErrorCode.TOPIC_DELETION_DISABLED: "Set delete.topic.enable=true on the brokers.",
     ErrorCode.NON_EMPTY_GROUP: "Stop the members of the group first.",

@@ -110,9 +110,11 @@ async def _describe(cluster: Cluster, options: argparse.Namespace) -> int:
 
 
 async def _described(cluster: Cluster, group: str) -> groups.DescribedGroup:
-    node = await cluster.coordinator_of(group)
-    answer = await cluster.ask_node(
-        node, groups.DESCRIBE_GROUPS, groups.DescribeGroupsRequest(groups=(group,))
+    answer = await cluster.ask_coordinator(
+        group,
+        groups.DESCRIBE_GROUPS,
+        groups.DescribeGroupsRequest(groups=(group,)),
+        code_of=lambda told: told.groups[0].error_code,
     )
     found = answer.groups[0]
     if found.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
@@ -148,9 +150,11 @@ async def _rows(
 async def _delete(cluster: Cluster, options: argparse.Namespace) -> int:
     code, done = EXIT_OK, []
     for group in await _meant(cluster, options):
-        node = await cluster.coordinator_of(group)
-        answer = await cluster.ask_node(
-            node, groups.DELETE_GROUPS, groups.DeleteGroupsRequest(groups_names=(group,))
+        answer = await cluster.ask_coordinator(
+            group,
+            groups.DELETE_GROUPS,
+            groups.DeleteGroupsRequest(groups_names=(group,)),
+            code_of=lambda told: told.results[0].error_code,
         )
         told = answer.results[0]
         if told.error_code:

@@ -24,17 +24,17 @@ class _Fetched:
 
 async def committed_offsets(cluster: Cluster, group: str) -> Offsets:
     """Give every offset that ``group`` has committed."""
-    node = await cluster.coordinator_of(group)
-    answer = await cluster.ask_node(
-        node,
+    answer = await cluster.ask_coordinator(
+        group,
         messages.OFFSET_FETCH,
         messages.OffsetFetchRequest(
             group_id=group,
             topics=None,
             groups=(messages.OffsetFetchGroup(group_id=group, topics=None),),
         ),
+        code_of=_fetch_code,
     )
-    code = answer.groups[0].error_code if answer.groups else answer.error_code
+    code = _fetch_code(answer)
     if code == ErrorCode.GROUP_ID_NOT_FOUND:
         return {}
     expect_ok(code, None, doing=f"the offsets of group {group} cannot be read")
@@ -80,9 +80,11 @@ async def commit_offsets(
         )
         for topic in topics
     )
-    node = await cluster.coordinator_of(group)
-    answer = await cluster.ask_node(
-        node, messages.OFFSET_COMMIT, messages.OffsetCommitRequest(group_id=group, topics=asked)
+    answer = await cluster.ask_coordinator(
+        group,
+        messages.OFFSET_COMMIT,
+        messages.OffsetCommitRequest(group_id=group, topics=asked),
+        code_of=_commit_code,
     )
     for told in answer.topics:
         for partition in told.partitions:
@@ -94,3 +96,12 @@ async def commit_offsets(
                 raise CliError(f"group {group} has active members: stop them first")
             doing = f"offset of {told.name}-{partition.partition_index} was not committed"
             expect_ok(partition.error_code, None, doing=doing)
+
+
+def _fetch_code(answer: messages.OffsetFetchResponse) -> int:
+    return answer.groups[0].error_code if answer.groups else answer.error_code
+
+
+def _commit_code(answer: messages.OffsetCommitResponse) -> int:
+    codes = (p.error_code for topic in answer.topics for p in topic.partitions if p.error_code)
+    return next(codes, ErrorCode.NONE)

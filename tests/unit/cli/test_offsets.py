@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from support.answering_broker import AnsweringBroker
+from twinlog.cli import cluster
 from twinlog.cli.cluster import Cluster
 from twinlog.cli.failures import CliError
 from twinlog.cli.offsets import commit_offsets, committed_offsets
@@ -13,18 +14,18 @@ from twinlog.wire.messages import group_offsets as messages
 
 
 async def connected(broker: AnsweringBroker) -> Cluster:
-    cluster = Cluster((Address("127.0.0.1", broker.port),), client_id="t", timeout_ms=5_000)
-    await cluster.connect()
-    return cluster
+    client = Cluster((Address("127.0.0.1", broker.port),), client_id="t", timeout_ms=5_000)
+    await client.connect()
+    return client
 
 
 def read(broker: AnsweringBroker) -> dict[tuple[str, int], int]:
     async def run() -> dict[tuple[str, int], int]:
-        cluster = await connected(broker)
+        client = await connected(broker)
         try:
-            return await committed_offsets(cluster, "g")
+            return await committed_offsets(client, "g")
         finally:
-            await cluster.close()
+            await client.close()
 
     return asyncio.run(run())
 
@@ -70,9 +71,9 @@ def test_offsets_of_several_topics_go_in_one_request(broker: AnsweringBroker) ->
     broker.on(messages.OFFSET_COMMIT, messages.OffsetCommitResponse(topics=()))
 
     async def run() -> None:
-        cluster = await connected(broker)
-        await commit_offsets(cluster, "g", {("b", 0): 1, ("a", 1): 2, ("a", 0): 3})
-        await cluster.close()
+        client = await connected(broker)
+        await commit_offsets(client, "g", {("b", 0): 1, ("a", 1): 2, ("a", 0): 3})
+        await client.close()
 
     asyncio.run(run())
     (asked,) = broker.asked_for(messages.OffsetCommitRequest)
@@ -81,3 +82,17 @@ def test_offsets_of_several_topics_go_in_one_request(broker: AnsweringBroker) ->
         for topic in asked.topics
     ] == [("a", [(0, 3), (1, 2)]), ("b", [(0, 1)])]
     assert asked.generation_id_or_member_epoch == -1
+
+
+def test_a_coordinator_that_loads_is_asked_again_within_bounds(
+    broker: AnsweringBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "RETRY_DELAY_S", 0)
+    answers = [answer(-1, group_error=14), answer(-1, group_error=16), answer(7)]
+    broker.on(messages.OFFSET_FETCH, lambda request: answers.pop(0))
+    assert read(broker) == {("a", 1): 7}
+    broker.on(messages.OFFSET_FETCH, answer(-1, group_error=14))
+    before = len(broker.asked_for(messages.OffsetFetchRequest))
+    with pytest.raises(CliError, match="COORDINATOR_LOAD_IN_PROGRESS"):
+        read(broker)
+    assert len(broker.asked_for(messages.OffsetFetchRequest)) - before == cluster.RETRIES_MAX

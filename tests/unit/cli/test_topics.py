@@ -165,7 +165,8 @@ def test_alter_asks_for_more_partitions(broker: AnsweringBroker) -> None:
     ran = topics_command(broker, "--alter", "--topic", "a", "--partitions", "2")
     assert ran.code == 1
     assert ran.err == (
-        "topic a: it has 4 already (INVALID_PARTITIONS). Partitions can be added, not taken away.\n"
+        "topic a: it has 4 already (INVALID_PARTITIONS). "
+        "Give --partitions, more than there are now.\n"
     )
     (asked,) = broker.asked_for(topics.CreatePartitionsRequest)
     assert [(t.name, t.count) for t in asked.topics] == [("a", 2)]
