@@ -25,7 +25,6 @@ NEXT_STEPS: Final[dict[int, str]] = {
         "Give --replication-factor, at most the number of brokers."
     ),
     ErrorCode.INVALID_PARTITIONS: "Give --partitions, more than there are now.",
-    ErrorCode.POLICY_VIOLATION: "Stop the mirror of the topic first.",
     ErrorCode.TOPIC_DELETION_DISABLED: "Set delete.topic.enable=true on the brokers.",
     ErrorCode.NON_EMPTY_GROUP: "Stop the members of the group first.",
     ErrorCode.GROUP_ID_NOT_FOUND: (

@@ -12,7 +12,7 @@ from twinlog.model.errors import ErrorCode
         (41, None, "NOT_CONTROLLER."),
         (999, None, "error 999."),
         (36, "Topic 'a' exists.", "Topic 'a' exists (TOPIC_ALREADY_EXISTS). Choose another name"),
-        (44, "POLICY_VIOLATION: it is mirrored", "it is mirrored (POLICY_VIOLATION). Stop the"),
+        (44, "POLICY_VIOLATION: it is mirrored", "it is mirrored (POLICY_VIOLATION)."),
     ],
 )
 def test_a_sentence_has_the_brokers_words_the_name_and_the_next_step(

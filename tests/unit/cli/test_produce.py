@@ -116,7 +116,7 @@ def test_a_refusal_is_told_in_the_brokers_words(broker: AnsweringBroker) -> None
     assert ran.code == 1
     assert ran.err == (
         "twinlog produce: records for a-0 were not written: topic a is mirrored by m "
-        "(POLICY_VIOLATION). Stop the mirror of the topic first.\n"
+        "(POLICY_VIOLATION).\n"
     )
 
 
