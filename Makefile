@@ -5,7 +5,7 @@ STAMP := $(VENV)/.installed
 PYTEST_ARGS ?=
 SEED ?= 0
 
-.PHONY: help setup lint quick check test fix sim bench
+.PHONY: help setup lint quick check test demo docs fix sim bench
 
 help:             ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */\1\t/' | expand -t 10
@@ -23,6 +23,8 @@ lint: $(STAMP)    ## what needs no test to be seen
 	$(BIN)/ruff check src tests bench
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/twinlog docs protocol --check docs/protocol.md
+	$(BIN)/twinlog docs settings --check docs/settings.md
 
 quick: lint       ## every save: under a minute
 	$(BIN)/pytest tests/test_tidy.py tests/unit tests/contract -m "not slow"
@@ -33,12 +35,19 @@ check: lint       ## before a commit: what .ci/run runs once everything is insta
 test: $(STAMP)    ## set everything up, pass every test
 	$(BIN)/pytest tests $(PYTEST_ARGS)
 
+demo: $(STAMP)    ## the main job between two brokers of our own, every step printed (no JVM)
+	$(BIN)/twinlog demo
+
+docs: $(STAMP)    ## write the pages that are made from code
+	$(BIN)/twinlog docs protocol
+	$(BIN)/twinlog docs settings
+
 fix: $(STAMP)     ## let the tools do what tools can do
 	$(BIN)/ruff check --fix src tests bench
 	$(BIN)/ruff format src tests bench
 
-sim: $(STAMP)     ## one seed of the simulation, told in full:  make sim SEED=4711
-	$(BIN)/pytest tests/simulation --seed=$(SEED) -s
+sim: $(STAMP)     ## one of the seeds of the simulations, told in full:  make sim SEED=47
+	$(BIN)/pytest tests/simulation -k "[$(SEED)]" -s -vv
 
 bench: $(STAMP)   ## every measurement beside Apache Kafka, about half an hour (needs a JDK and Maven)
 	$(BIN)/python -m bench

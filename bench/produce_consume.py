@@ -48,6 +48,11 @@ def _measure(name: str, codec: str, options: argparse.Namespace) -> list[Sequenc
         "linger.ms": "20",
     }
     with running_broker(name) as broker:
+        # What a just-in-time compiler learns from the first data is no part of the figure.
+        warm_count = int(options.warm_gb * 1e9 / RECORD_BYTES)
+        create_topic(broker, "warm-up", partitions=options.partitions)
+        perf_produce(broker.bootstrap, "warm-up", Load(warm_count, payload_file(), properties))
+        perf_consume(broker.bootstrap, "warm-up", warm_count)
         create_topic(broker, TOPIC, partitions=options.partitions)
         meter = Meter([broker.server.pid])
         said = perf_produce(broker.bootstrap, TOPIC, Load(count, payload_file(), properties)).stdout
@@ -84,6 +89,7 @@ def _row(name: str, direction: str, codec: str, use: Use, mb_per_s: float) -> Se
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench produce_consume", description=__doc__)
     parser.add_argument("--gb", type=float, default=1.0)
+    parser.add_argument("--warm-gb", type=float, default=0.5, help="before anything is measured")
     parser.add_argument("--partitions", type=int, default=4)
     parser.add_argument("--codecs", default="lz4,none")
     parser.add_argument("--brokers", type=broker_names, default=NAMES)

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
     [
         "start --rounds 1 --idle-s 0.5 --brokers twinlog",
         "small_requests --records 500 --rate 100 --calm-s 1 --brokers twinlog",
-        "produce_consume --gb 0.01 --codecs lz4 --brokers twinlog",
+        "produce_consume --gb 0.01 --warm-gb 0.001 --codecs lz4 --brokers twinlog",
         "mirror_catchup --gb 0.02 --codecs lz4 --batch-kb 64 --partitions 2 --peers twinlog,floor",
     ],
 )
