@@ -10,8 +10,13 @@ from twinlog.storage.producers import BatchSpan, Producers
 from twinlog.storage.settings import LogSettings
 from twinlog.wire.primitives import Buffer
 from twinlog.wire.records.batch import (
+    COMPRESSION_MASK,
+    CONTROL_BIT,
+    HEADER,
+    LOG_APPEND_TIME_BIT,
     MAGIC,
     NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
     BatchHeader,
     check_crc,
     read_header,
@@ -23,6 +28,7 @@ from twinlog.wire.records.compression import Compression, compression_of
 from twinlog.wire.records.records import records_of
 
 _MAGIC_POSITION = 16
+_COMPRESSIONS = frozenset(int(one) for one in Compression)
 
 
 @dataclass(slots=True)
@@ -62,7 +68,8 @@ class NewBatches:
                 admitted.markers[end] = self.markers[position]
             elif log_append_time_ms != NO_TIMESTAMP:
                 stamp_log_append_time(self.content, position, timestamp_ms=log_append_time_ms)
-            admitted.batches.append((position, read_header(self.content, position)))
+            stamped = BatchHeader._make(HEADER.unpack_from(self.content, position))
+            admitted.batches.append((position, stamped))
             end += header.last_offset_delta + 1
         return admitted
 
@@ -78,32 +85,33 @@ def admit_new(
     view = memoryview(batches)
     found: list[tuple[int, BatchHeader]] = []
     markers: dict[int, Marker | None] = {}
-    position = 0
+    position, size, is_compacted = 0, len(view), settings.is_compacted
     try:
-        while position < len(view):
+        while position < size:
             header = _whole_batch(view, position)
-            if header.length > settings.max_message_bytes:
+            length = header.length
+            if length > settings.max_message_bytes:
                 raise ApiError(
                     ErrorCode.MESSAGE_TOO_LARGE,
-                    f"a batch of {header.length} bytes; max.message.bytes is "
-                    f"{settings.max_message_bytes}",
+                    f"a batch of {length} bytes; max.message.bytes is {settings.max_message_bytes}",
                 )
             check_crc(view, position, header)
-            if header.is_control:
+            is_control = header.attributes & CONTROL_BIT
+            if is_control:
                 markers[position] = marker_of(view, position, header)
             _check_header(header, settings, now_ms=now_ms, is_internal=is_internal)
-            if settings.is_compacted and not header.is_control:
+            if is_compacted and not is_control:
                 _check_keys(view, position, header)
             found.append((position, header))
-            position += header.length
+            position += length
     except CorruptBatchError as error:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
     if len(found) != 1 and not (is_internal and found):
         raise ApiError(ErrorCode.INVALID_RECORD, f"{len(found)} batches; it must be one")
-    if len(view) > settings.segment_bytes:
+    if size > settings.segment_bytes:
         raise ApiError(
             ErrorCode.RECORD_LIST_TOO_LARGE,
-            f"{len(view)} bytes of batches; segment.bytes is {settings.segment_bytes}",
+            f"{size} bytes of batches; segment.bytes is {settings.segment_bytes}",
         )
     content, found, markers = _compressed_as_asked(view, found, markers, settings)
     return NewBatches(content, found, markers, is_internal)
@@ -123,8 +131,9 @@ def _check_header(
     header: BatchHeader, settings: LogSettings, *, now_ms: int, is_internal: bool
 ) -> None:
     """Raise ApiError for a header that a client may not send."""
-    why = None
-    if header.is_control and not is_internal:
+    why, attributes = None, header.attributes  # its bits are spelt out: this is every produce
+    is_control = attributes & CONTROL_BIT
+    if is_control and not is_internal:
         why = "clients write no control batches"
     elif header.record_count < 1:
         why = "a batch without records"
@@ -132,21 +141,21 @@ def _check_header(
         why = f"{header.record_count} records with offsets 0 to {header.last_offset_delta}"
     elif header.producer_id >= 0 and header.base_sequence < 0 and not is_internal:
         why = f"producer id {header.producer_id} without a sequence"
-    elif header.is_transactional and header.producer_id < 0:
+    elif attributes & TRANSACTIONAL_BIT and header.producer_id < 0:
         why = "a transactional batch without a producer id"
     if why is not None:
         raise ApiError(ErrorCode.INVALID_RECORD, why)
-    if header.compression not in Compression.__members__.values():
+    if attributes & COMPRESSION_MASK not in _COMPRESSIONS:
         raise ApiError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"compression number {header.compression}"
         )
-    if not settings.is_log_append_time and not header.is_control:
+    if not settings.is_log_append_time and not is_control:
         _check_timestamps(header, settings, now_ms)
 
 
 def _check_timestamps(header: BatchHeader, settings: LogSettings, now_ms: int) -> None:
     """Raise ApiError when the first or the highest timestamp is too far from ``now_ms``."""
-    if header.is_log_append_time:
+    if header.attributes & LOG_APPEND_TIME_BIT:
         raise ApiError(
             ErrorCode.INVALID_TIMESTAMP,
             "a client cannot claim message.timestamp.type LogAppendTime",

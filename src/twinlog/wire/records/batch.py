@@ -32,11 +32,10 @@ DELETE_HORIZON_BIT: Final = 0x40
 NO_SEQUENCE: Final = -1
 NO_TIMESTAMP: Final = -1
 
-_PREFIX: Final = Struct(">qi")
+_INT64: Final = Struct(">q")
 _INT32: Final = Struct(">i")
 _CRC: Final = Struct(">I")
 _ATTRIBUTES: Final = Struct(">h")
-_MAX_TIMESTAMP: Final = Struct(">q")
 _EPOCH_POSITION: Final = 12
 _MAX_TIMESTAMP_POSITION: Final = 35
 
@@ -179,8 +178,7 @@ def stamp(
     buffer: bytearray | memoryview, position: int, *, base_offset: int, leader_epoch: int
 ) -> None:
     """Set in place what lies outside the CRC: where the batch stands, and under which leader."""
-    (body_length,) = _INT32.unpack_from(buffer, position + 8)
-    _PREFIX.pack_into(buffer, position, base_offset, body_length)
+    _INT64.pack_into(buffer, position, base_offset)
     _INT32.pack_into(buffer, position + _EPOCH_POSITION, leader_epoch)
 
 
@@ -193,7 +191,7 @@ def stamp_log_append_time(
         _ATTRIBUTES.unpack_from(buffer, position + ATTRIBUTES_POSITION)[0],
     )
     _ATTRIBUTES.pack_into(buffer, position + ATTRIBUTES_POSITION, attributes | LOG_APPEND_TIME_BIT)
-    _MAX_TIMESTAMP.pack_into(buffer, position + _MAX_TIMESTAMP_POSITION, timestamp_ms)
+    _INT64.pack_into(buffer, position + _MAX_TIMESTAMP_POSITION, timestamp_ms)
     end = position + PREFIX_BYTES + body_length
     covered = memoryview(buffer)[position + ATTRIBUTES_POSITION : end]
     _CRC.pack_into(buffer, position + CRC_POSITION, crc32c(covered))
