@@ -99,6 +99,7 @@ class PartitionLog:
         parts.producers.expire(now_ms, settings.producer_id_expiration_ms)
         log = cls(of, settings, home, parts)
         log.start = Offset(max(log_start, log.start))
+        parts.epochs.begin_at(log.start)
         log.recovery_point = Offset(min(recovery_point, parts.end))
         return log
 

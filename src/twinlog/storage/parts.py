@@ -142,10 +142,11 @@ class LogParts:
         """Drop everything; the log is empty and goes on at ``base``."""
         for segment in self.segments:
             self._discard(segment)
-        self.segments[:] = [Segment(self.files, self.folder, base)]
-        self.segments[0].create()
+        # Not sooner: a log cut short by a kill needs its epochs. Not later: an empty one has none.
         self.snapshots.drop_above(-1)
         self.epochs.clear()
+        self.segments[:] = [Segment(self.files, self.folder, base)]
+        self.segments[0].create()
         self.producers.reset(base)
         self.end = base
 

@@ -29,10 +29,11 @@ def load_log(
 ) -> LogParts:
     """Fill ``log`` from its folder; an empty folder becomes a log that begins at ``log_start``."""
     unindexed = _find_files(log)
+    has_epochs = log.epochs.read()
     if not log.segments:
-        log.segments.append(Segment(log.files, log.folder, log_start))
-        log.segments[0].create()
-    if not log.epochs.read():
+        log.begin_at(log_start)
+        return log
+    if not has_epochs:
         _rebuild_epochs(log)
     loader = _Loader(log, settings)
     log.snapshots.keep_only(segment.base for segment in log.segments)
