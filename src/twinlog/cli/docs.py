@@ -16,7 +16,8 @@ _INTRODUCTION: Final = """\
 
 Made from `src/twinlog/config/` by `twinlog docs settings`; do not edit. The keys are Kafka's own
 wherever Kafka has the setting, so a file written for Kafka works; what it sets that has no effect
-here is listed in a warning when the broker starts. An unknown key is an error.
+here (settings marked so below, and others of Kafka) is listed in a warning when the broker starts.
+An unknown key is an error.
 
 "When" says when a change takes effect: *start* is at the next start of the broker, *at once* is
 with `kafka-configs.sh` or IncrementalAlterConfigs, for one broker or for all.
@@ -109,7 +110,7 @@ def _row(setting: Setting[Any], declared: SettingSet) -> list[str]:
         cells.append(f"`{setting.synonyms[0].setting.name}`" if setting.synonyms else "")
     elif declared is BROKER:
         cells.append(_WHEN[setting.update])
-    return [*cells, setting.doc]
+    return [*cells, f"{setting.doc} *No effect yet.*" if setting.is_idle else setting.doc]
 
 
 def _default(setting: Setting[Any]) -> str:

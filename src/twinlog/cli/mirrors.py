@@ -96,7 +96,7 @@ def _config_of(file: Path) -> tuple[mirrors.MirrorConfig, ...]:
     return tuple(
         mirrors.MirrorConfig(name=name, value=text)
         for name, text in given.items()
-        if name not in settings.ignored
+        if MIRROR.find(name) is not None
     )
 
 

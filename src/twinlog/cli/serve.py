@@ -31,8 +31,7 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options.properties, options.override)
     if settings.ignored:
         print(
-            f"{options.properties}: settings of Kafka without effect here: "
-            f"{', '.join(settings.ignored)}",
+            f"{options.properties}: without effect here: {', '.join(settings.ignored)}",
             file=sys.stderr,
         )
     # Imported late: a mistake in the file is told without loading a broker.

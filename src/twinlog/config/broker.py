@@ -66,6 +66,7 @@ BACKGROUND_THREADS: Final = Setting(
     4,
     "Threads for what takes long on the disk: flush, recovery, deletion.",
     at_least(1),
+    is_idle=True,
 )
 NUM_RECOVERY_THREADS_PER_DATA_DIR: Final = Setting(
     "num.recovery.threads.per.data.dir",
@@ -73,6 +74,7 @@ NUM_RECOVERY_THREADS_PER_DATA_DIR: Final = Setting(
     2,
     "Threads that look through the logs of one folder at start.",
     at_least(1),
+    is_idle=True,
 )
 CONTROLLED_SHUTDOWN_DRAIN_MS: Final = Setting(
     "controlled.shutdown.drain.ms",
@@ -87,6 +89,7 @@ REPLICA_LAG_TIME_MAX_MS: Final = Setting(
     30_000,
     "A follower that has not caught up for so long leaves the in-sync replicas.",
     at_least(1),
+    is_idle=True,
 )
 REPLICA_FETCH_MAX_BYTES: Final = Setting(
     "replica.fetch.max.bytes",
@@ -94,6 +97,7 @@ REPLICA_FETCH_MAX_BYTES: Final = Setting(
     1 << 20,
     "Bytes that a follower asks of one partition.",
     at_least(0),
+    is_idle=True,
 )
 REPLICA_FETCH_RESPONSE_MAX_BYTES: Final = Setting(
     "replica.fetch.response.max.bytes",
@@ -101,6 +105,7 @@ REPLICA_FETCH_RESPONSE_MAX_BYTES: Final = Setting(
     10 << 20,
     "Bytes that a follower asks for at once.",
     at_least(0),
+    is_idle=True,
 )
 REPLICA_FETCH_WAIT_MAX_MS: Final = Setting(
     "replica.fetch.wait.max.ms",
@@ -108,6 +113,7 @@ REPLICA_FETCH_WAIT_MAX_MS: Final = Setting(
     500,
     "How long a follower's fetch waits for records.",
     at_least(0),
+    is_idle=True,
 )
 REPLICA_FETCH_MIN_BYTES: Final = Setting(
     "replica.fetch.min.bytes",
@@ -115,6 +121,7 @@ REPLICA_FETCH_MIN_BYTES: Final = Setting(
     1,
     "Bytes that a follower's fetch waits for.",
     at_least(0),
+    is_idle=True,
 )
 REPLICA_FETCH_BACKOFF_MS: Final = Setting(
     "replica.fetch.backoff.ms",
@@ -122,6 +129,7 @@ REPLICA_FETCH_BACKOFF_MS: Final = Setting(
     1_000,
     "How long a follower waits after a failed fetch.",
     at_least(0),
+    is_idle=True,
 )
 REPLICA_SOCKET_TIMEOUT_MS: Final = Setting(
     "replica.socket.timeout.ms",
@@ -129,6 +137,7 @@ REPLICA_SOCKET_TIMEOUT_MS: Final = Setting(
     30_000,
     "How long a follower waits for an answer.",
     at_least(1),
+    is_idle=True,
 )
 REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS: Final = Setting(
     "replica.high.watermark.checkpoint.interval.ms",
@@ -144,6 +153,7 @@ NUM_REPLICA_FETCHERS: Final = Setting(
     "Fetches to each leader at the same time.",
     at_least(1),
     Update.CLUSTER_WIDE,
+    is_idle=True,
 )
 
 _OWN: Final[tuple[Setting[Any], ...]] = (

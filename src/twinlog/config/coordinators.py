@@ -47,6 +47,7 @@ OFFSETS_TOPIC_REPLICATION_FACTOR: Final = Setting(
     3,
     "Replicas of __consumer_offsets; as many as there are brokers if there are fewer.",
     at_least(1),
+    is_idle=True,
 )
 OFFSETS_TOPIC_SEGMENT_BYTES: Final = Setting(
     "offsets.topic.segment.bytes",
@@ -89,6 +90,7 @@ TRANSACTION_STATE_LOG_NUM_PARTITIONS: Final = Setting(
     50,
     "Partitions of __transaction_state. Never change it once the topic exists.",
     at_least(1),
+    is_idle=True,
 )
 TRANSACTION_STATE_LOG_REPLICATION_FACTOR: Final = Setting(
     "transaction.state.log.replication.factor",
@@ -96,6 +98,7 @@ TRANSACTION_STATE_LOG_REPLICATION_FACTOR: Final = Setting(
     3,
     "Replicas of __transaction_state; as many as there are brokers if there are fewer.",
     at_least(1),
+    is_idle=True,
 )
 TRANSACTION_MAX_TIMEOUT_MS: Final = Setting(
     "transaction.max.timeout.ms",
@@ -103,6 +106,7 @@ TRANSACTION_MAX_TIMEOUT_MS: Final = Setting(
     900_000,
     "The longest transaction timeout a producer may ask for.",
     at_least(1),
+    is_idle=True,
 )
 TRANSACTIONAL_ID_EXPIRATION_MS: Final = Setting(
     "transactional.id.expiration.ms",
@@ -110,6 +114,7 @@ TRANSACTIONAL_ID_EXPIRATION_MS: Final = Setting(
     604_800_000,
     "How long an unused transactional id is remembered.",
     at_least(1),
+    is_idle=True,
 )
 PRODUCER_ID_EXPIRATION_MS: Final = Setting(
     "producer.id.expiration.ms",
@@ -146,6 +151,7 @@ MAX_REQUEST_PARTITION_SIZE_LIMIT: Final = Setting(
     2_000,
     "The most partitions in one answer of DescribeTopicPartitions.",
     at_least(1),
+    is_idle=True,
 )
 
 SETTINGS: Final[tuple[Setting[Any], ...]] = (

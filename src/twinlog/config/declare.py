@@ -66,6 +66,8 @@ class Setting(Generic[T]):
     check: Check = ANY
     update: Update = Update.READ_ONLY
     synonyms: tuple[Synonym, ...] = ()
+    is_idle: bool = False
+    """Known, checked and shown, but without an effect yet."""
 
     @property
     def unit(self) -> str:
@@ -127,6 +129,11 @@ class SettingSet:
     def find(self, name: str) -> Setting[Any] | None:
         """Give the setting called ``name``, if there is one."""
         return self.by_name.get(name)
+
+    def is_ignored(self, name: str) -> bool:
+        """Tell whether what is given for ``name`` has no effect."""
+        found = self.by_name.get(name)
+        return found is None or found.is_idle
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +218,7 @@ class Settings:
     def ignored(self) -> tuple[str, ...]:
         """Names that were given and that Kafka knows, but which have no effect here."""
         names = {name for layer in self._layers.values() for name in layer}
-        return tuple(sorted(name for name in names if name not in self.declared.by_name))
+        return tuple(sorted(name for name in names if self.declared.is_ignored(name)))
 
     def source_of(self, setting: Setting[Any]) -> Source:
         """Tell which layer the value of a setting comes from."""

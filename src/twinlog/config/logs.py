@@ -43,7 +43,12 @@ LOG_ROLL_MS: Final = Setting(
     (Synonym(LOG_ROLL_HOURS, HOUR_MS),),
 )
 LOG_ROLL_JITTER_HOURS: Final = Setting(
-    "log.roll.jitter.hours", Kind.INT, 0, "As log.roll.jitter.ms, in hours.", at_least(0)
+    "log.roll.jitter.hours",
+    Kind.INT,
+    0,
+    "As log.roll.jitter.ms, in hours.",
+    at_least(0),
+    is_idle=True,
 )
 LOG_ROLL_JITTER_MS: Final = Setting(
     "log.roll.jitter.ms",
@@ -53,6 +58,7 @@ LOG_ROLL_JITTER_MS: Final = Setting(
     at_least(0),
     Update.CLUSTER_WIDE,
     (Synonym(LOG_ROLL_JITTER_HOURS, HOUR_MS),),
+    is_idle=True,
 )
 LOG_RETENTION_HOURS: Final = Setting(
     "log.retention.hours", Kind.INT, 168, "As log.retention.ms, in hours.", at_least(-1)
@@ -119,12 +125,14 @@ LOG_FLUSH_INTERVAL_MS: Final[Setting[int | None]] = Setting(
     "Time after which a log is written through to the disk; by default, when it rolls or closes.",
     ANY,
     Update.CLUSTER_WIDE,
+    is_idle=True,
 )
 LOG_FLUSH_SCHEDULER_INTERVAL_MS: Final = Setting(
     "log.flush.scheduler.interval.ms",
     Kind.LONG,
     LONG_MAX,
     "How often it is looked for logs to write through.",
+    is_idle=True,
 )
 LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS: Final = Setting(
     "log.flush.offset.checkpoint.interval.ms",
@@ -139,6 +147,7 @@ LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS: Final = Setting(
     60_000,
     "How often the logs' start offsets are written down.",
     at_least(0),
+    is_idle=True,
 )
 LOG_INDEX_INTERVAL_BYTES: Final = Setting(
     "log.index.interval.bytes",
@@ -163,6 +172,7 @@ LOG_PREALLOCATE: Final = Setting(
     "Kafka would reserve a segment's bytes when it begins; here it has no effect.",
     ANY,
     Update.CLUSTER_WIDE,
+    is_idle=True,
 )
 LOG_MESSAGE_TIMESTAMP_TYPE: Final = Setting(
     "log.message.timestamp.type",
@@ -219,6 +229,7 @@ UNCLEAN_LEADER_ELECTION_ENABLE: Final = Setting(
     "Whether a replica that lacks records may lead when no other is left.",
     ANY,
     Update.CLUSTER_WIDE,
+    is_idle=True,
 )
 LOG_CLEANER_DELETE_RETENTION_MS: Final = Setting(
     "log.cleaner.delete.retention.ms",
@@ -227,6 +238,7 @@ LOG_CLEANER_DELETE_RETENTION_MS: Final = Setting(
     "How long a compacted log keeps the records that delete a key.",
     at_least(0),
     Update.CLUSTER_WIDE,
+    is_idle=True,
 )
 LOG_CLEANER_MIN_CLEANABLE_RATIO: Final = Setting(
     "log.cleaner.min.cleanable.ratio",
@@ -235,6 +247,7 @@ LOG_CLEANER_MIN_CLEANABLE_RATIO: Final = Setting(
     "The share of a log that is not yet compacted, from which on compacting is worth it.",
     between(0, 1),
     Update.CLUSTER_WIDE,
+    is_idle=True,
 )
 LOG_CLEANER_MIN_COMPACTION_LAG_MS: Final = Setting(
     "log.cleaner.min.compaction.lag.ms",
@@ -243,6 +256,7 @@ LOG_CLEANER_MIN_COMPACTION_LAG_MS: Final = Setting(
     "How long a record stays before it may be compacted away.",
     at_least(0),
     Update.CLUSTER_WIDE,
+    is_idle=True,
 )
 LOG_CLEANER_MAX_COMPACTION_LAG_MS: Final = Setting(
     "log.cleaner.max.compaction.lag.ms",
@@ -251,6 +265,7 @@ LOG_CLEANER_MAX_COMPACTION_LAG_MS: Final = Setting(
     "How long a record may stay before its log is compacted.",
     at_least(1),
     Update.CLUSTER_WIDE,
+    is_idle=True,
 )
 
 SETTINGS: Final[tuple[Setting[Any], ...]] = (

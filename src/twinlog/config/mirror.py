@@ -59,6 +59,7 @@ SOCKET_CONNECTION_SETUP_TIMEOUT_MAX_MS: Final = Setting(
     "How long it may take after repeated failures.",
     at_least(1),
     Update.CLUSTER_WIDE,
+    is_idle=True,
 )
 CONNECTIONS_MAX_IDLE_MS: Final = Setting(
     "connections.max.idle.ms",
@@ -67,6 +68,7 @@ CONNECTIONS_MAX_IDLE_MS: Final = Setting(
     "A connection to the source that is unused for so long is closed; -1 never.",
     at_least(-1),
     Update.CLUSTER_WIDE,
+    is_idle=True,
 )
 FETCH_WAIT_MAX_MS: Final = Setting(
     "fetch.wait.max.ms",
@@ -123,6 +125,7 @@ SOCKET_RECEIVE_BUFFER_BYTES: Final = Setting(
     "SO_RCVBUF of the connections to the source; -1 leaves it to the operating system.",
     at_least(-1),
     Update.CLUSTER_WIDE,
+    is_idle=True,
 )
 TOPICS_INCLUDE: Final[Setting[tuple[str, ...]]] = Setting(
     "topics.include",
@@ -207,6 +210,7 @@ MIRROR_COORDINATOR_WRITE_TIMEOUT_MS: Final = Setting(
     5_000,
     "How long a record of __mirror_state may wait for the replicas.",
     at_least(1),
+    is_idle=True,
 )
 MIRROR_COORDINATOR_APPEND_LINGER_MS: Final = Setting(
     "mirror.coordinator.append.linger.ms",
@@ -214,6 +218,7 @@ MIRROR_COORDINATOR_APPEND_LINGER_MS: Final = Setting(
     10,
     "How long records of __mirror_state wait to be written together.",
     at_least(0),
+    is_idle=True,
 )
 MIRROR_COORDINATOR_LOAD_BUFFER_SIZE: Final = Setting(
     "mirror.coordinator.load.buffer.size",
@@ -221,6 +226,7 @@ MIRROR_COORDINATOR_LOAD_BUFFER_SIZE: Final = Setting(
     5 << 20,
     "Bytes of __mirror_state that are read at once when it is loaded.",
     at_least(1),
+    is_idle=True,
 )
 MIRROR_COORDINATOR_THREADS: Final = Setting(
     "mirror.coordinator.threads",
@@ -228,6 +234,7 @@ MIRROR_COORDINATOR_THREADS: Final = Setting(
     1,
     "Threads of the mirror coordinator; here it is one event loop's work, whatever is set.",
     at_least(1),
+    is_idle=True,
 )
 MIRROR_STATE_TOPIC_NUM_PARTITIONS: Final = Setting(
     "mirror.state.topic.num.partitions",
@@ -242,6 +249,7 @@ MIRROR_STATE_TOPIC_REPLICATION_FACTOR: Final = Setting(
     3,
     "Replicas of __mirror_state; as many as there are brokers if there are fewer.",
     at_least(1),
+    is_idle=True,
 )
 MIRROR_NUM_REPLICA_FETCHERS: Final = Setting(
     "mirror.num.replica.fetchers",
@@ -290,6 +298,7 @@ MIRROR_REPLICATION_THROTTLED_RATE: Final = Setting(
     "Bytes a second that throttled mirror partitions fetch together.",
     at_least(0),
     Update.PER_BROKER,
+    is_idle=True,
 )
 
 BROKER_SETTINGS: Final[tuple[Setting[Any], ...]] = (

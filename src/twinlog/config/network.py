@@ -38,6 +38,7 @@ INTER_BROKER_LISTENER_NAME: Final[Setting[str | None]] = Setting(
     Kind.STRING,
     None,
     "The listener that brokers use among themselves; by default the first.",
+    is_idle=True,
 )
 CONTROLLER_LISTENER_NAMES: Final[Setting[tuple[str, ...]]] = Setting(
     "controller.listener.names",
@@ -61,6 +62,7 @@ MAX_CONNECTIONS_PER_IP: Final = Setting(
     "Connections from one address that are open at the same time.",
     at_least(0),
     Update.CLUSTER_WIDE,
+    is_idle=True,
 )
 CONNECTIONS_MAX_IDLE_MS: Final = Setting(
     "connections.max.idle.ms",
@@ -82,6 +84,7 @@ SOCKET_SEND_BUFFER_BYTES: Final = Setting(
     102_400,
     "SO_SNDBUF of connections; -1 leaves it to the operating system.",
     at_least(-1),
+    is_idle=True,
 )
 SOCKET_RECEIVE_BUFFER_BYTES: Final = Setting(
     "socket.receive.buffer.bytes",
@@ -89,6 +92,7 @@ SOCKET_RECEIVE_BUFFER_BYTES: Final = Setting(
     102_400,
     "SO_RCVBUF of connections; -1 leaves it to the operating system.",
     at_least(-1),
+    is_idle=True,
 )
 SOCKET_LISTEN_BACKLOG_SIZE: Final = Setting(
     "socket.listen.backlog.size",
@@ -96,6 +100,7 @@ SOCKET_LISTEN_BACKLOG_SIZE: Final = Setting(
     50,
     "Connections that wait to be accepted.",
     at_least(1),
+    is_idle=True,
 )
 QUEUED_MAX_REQUESTS: Final = Setting(
     "queued.max.requests",
@@ -103,6 +108,7 @@ QUEUED_MAX_REQUESTS: Final = Setting(
     500,
     "Requests of one connection that wait for their turn before it is no longer read from.",
     at_least(1),
+    is_idle=True,
 )
 QUEUED_MAX_REQUEST_BYTES: Final = Setting(
     "queued.max.request.bytes",
@@ -110,6 +116,7 @@ QUEUED_MAX_REQUEST_BYTES: Final = Setting(
     -1,
     "Bytes of requests in memory before no connection is read from; -1 takes a quarter of a GB.",
     at_least(-1),
+    is_idle=True,
 )
 REQUEST_TIMEOUT_MS: Final = Setting(
     "request.timeout.ms",
@@ -117,6 +124,7 @@ REQUEST_TIMEOUT_MS: Final = Setting(
     30_000,
     "How long a request to another broker may take.",
     at_least(1),
+    is_idle=True,
 )
 
 SETTINGS: Final[tuple[Setting[Any], ...]] = (

@@ -17,7 +17,14 @@ from twinlog.config.foreign import is_foreign_to_a_topic
 from twinlog.config.kinds import LONG_MAX, Kind
 
 
-def _over(broker: Setting[Any], name: str, doc: str, check: Check | None = None) -> Setting[Any]:
+def _over(
+    broker: Setting[Any],
+    name: str,
+    doc: str,
+    check: Check | None = None,
+    *,
+    is_idle: bool = False,
+) -> Setting[Any]:
     """Declare the topic's counterpart of a broker setting."""
     return Setting(
         name,
@@ -27,6 +34,7 @@ def _over(broker: Setting[Any], name: str, doc: str, check: Check | None = None)
         broker.check if check is None else check,
         Update.CLUSTER_WIDE,
         (Synonym(broker), *broker.synonyms),
+        is_idle,
     )
 
 
@@ -48,6 +56,7 @@ COMPRESSION_GZIP_LEVEL: Final = Setting(
     "Level when gzip is the type.",
     between(-1, 9),
     Update.CLUSTER_WIDE,
+    is_idle=True,
 )
 COMPRESSION_LZ4_LEVEL: Final = Setting(
     "compression.lz4.level",
@@ -56,6 +65,7 @@ COMPRESSION_LZ4_LEVEL: Final = Setting(
     "Level when lz4 is the type.",
     between(1, 17),
     Update.CLUSTER_WIDE,
+    is_idle=True,
 )
 COMPRESSION_ZSTD_LEVEL: Final = Setting(
     "compression.zstd.level",
@@ -64,11 +74,13 @@ COMPRESSION_ZSTD_LEVEL: Final = Setting(
     "Level when zstd is the type.",
     between(-131_072, 22),
     Update.CLUSTER_WIDE,
+    is_idle=True,
 )
 DELETE_RETENTION_MS: Final[Setting[int]] = _over(
     logs.LOG_CLEANER_DELETE_RETENTION_MS,
     "delete.retention.ms",
     "How long a compacted log keeps the records that delete a key.",
+    is_idle=True,
 )
 FILE_DELETE_DELAY_MS: Final[Setting[int]] = _over(
     logs.LOG_SEGMENT_DELETE_DELAY_MS,
@@ -88,6 +100,7 @@ FLUSH_MS: Final = Setting(
     at_least(0),
     Update.CLUSTER_WIDE,
     (Synonym(logs.LOG_FLUSH_INTERVAL_MS),),
+    is_idle=True,
 )
 INDEX_INTERVAL_BYTES: Final[Setting[int]] = _over(
     logs.LOG_INDEX_INTERVAL_BYTES,
@@ -98,6 +111,7 @@ MAX_COMPACTION_LAG_MS: Final[Setting[int]] = _over(
     logs.LOG_CLEANER_MAX_COMPACTION_LAG_MS,
     "max.compaction.lag.ms",
     "How long a record may stay before the log is compacted.",
+    is_idle=True,
 )
 MAX_MESSAGE_BYTES: Final[Setting[int]] = _over(
     logs.MESSAGE_MAX_BYTES, "max.message.bytes", "The largest batch that a producer may send."
@@ -121,11 +135,13 @@ MIN_CLEANABLE_DIRTY_RATIO: Final[Setting[float]] = _over(
     logs.LOG_CLEANER_MIN_CLEANABLE_RATIO,
     "min.cleanable.dirty.ratio",
     "The share of the log that is not yet compacted, from which on compacting is worth it.",
+    is_idle=True,
 )
 MIN_COMPACTION_LAG_MS: Final[Setting[int]] = _over(
     logs.LOG_CLEANER_MIN_COMPACTION_LAG_MS,
     "min.compaction.lag.ms",
     "How long a record stays before it may be compacted away.",
+    is_idle=True,
 )
 MIN_INSYNC_REPLICAS: Final[Setting[int]] = _over(
     logs.MIN_INSYNC_REPLICAS,
@@ -133,7 +149,7 @@ MIN_INSYNC_REPLICAS: Final[Setting[int]] = _over(
     "Replicas that must have a record before acks=all is answered.",
 )
 PREALLOCATE: Final[Setting[bool]] = _over(
-    logs.LOG_PREALLOCATE, "preallocate", "Has no effect here."
+    logs.LOG_PREALLOCATE, "preallocate", "Has no effect here.", is_idle=True
 )
 RETENTION_BYTES: Final[Setting[int]] = _over(
     logs.LOG_RETENTION_BYTES,
@@ -157,7 +173,10 @@ SEGMENT_INDEX_BYTES: Final[Setting[int]] = _over(
     "The largest index; a segment whose index is full is closed.",
 )
 SEGMENT_JITTER_MS: Final[Setting[int]] = _over(
-    logs.LOG_ROLL_JITTER_MS, "segment.jitter.ms", "Up to so much is taken off segment.ms."
+    logs.LOG_ROLL_JITTER_MS,
+    "segment.jitter.ms",
+    "Up to so much is taken off segment.ms.",
+    is_idle=True,
 )
 SEGMENT_MS: Final[Setting[int]] = _over(
     logs.LOG_ROLL_MS,
@@ -168,6 +187,7 @@ UNCLEAN_LEADER_ELECTION_ENABLE: Final[Setting[bool]] = _over(
     logs.UNCLEAN_LEADER_ELECTION_ENABLE,
     "unclean.leader.election.enable",
     "Whether a replica that lacks records may lead when no other is left.",
+    is_idle=True,
 )
 LEADER_REPLICATION_THROTTLED_REPLICAS: Final[Setting[tuple[str, ...]]] = Setting(
     "leader.replication.throttled.replicas",
@@ -176,6 +196,7 @@ LEADER_REPLICATION_THROTTLED_REPLICAS: Final[Setting[tuple[str, ...]]] = Setting
     "Replicas whose sending to followers is slowed down, as partition:broker; * is all.",
     THROTTLED_REPLICAS,
     Update.CLUSTER_WIDE,
+    is_idle=True,
 )
 FOLLOWER_REPLICATION_THROTTLED_REPLICAS: Final[Setting[tuple[str, ...]]] = Setting(
     "follower.replication.throttled.replicas",
@@ -184,6 +205,7 @@ FOLLOWER_REPLICATION_THROTTLED_REPLICAS: Final[Setting[tuple[str, ...]]] = Setti
     "Replicas whose fetching from leaders is slowed down, as partition:broker; * is all.",
     THROTTLED_REPLICAS,
     Update.CLUSTER_WIDE,
+    is_idle=True,
 )
 MIRROR_REPLICATION_THROTTLED_REPLICAS: Final[Setting[tuple[str, ...]]] = Setting(
     "mirror.replication.throttled.replicas",
@@ -192,6 +214,7 @@ MIRROR_REPLICATION_THROTTLED_REPLICAS: Final[Setting[tuple[str, ...]]] = Setting
     "Replicas whose fetching from a mirror's source is slowed down, as partition:broker.",
     THROTTLED_REPLICAS,
     Update.CLUSTER_WIDE,
+    is_idle=True,
 )
 MIRROR_SUPPORT_UNCLEAN_LEADER_ELECTION: Final = Setting(
     "mirror.support.unclean.leader.election",

@@ -85,15 +85,19 @@ def test_create_sends_the_file_and_leaves_out_what_has_no_effect(
 ) -> None:
     broker.on(mirrors.CREATE_CLUSTER_MIRROR, mirrors.CreateClusterMirrorResponse())
     file = tmp_path / "m.properties"
-    file.write_text("bootstrap.servers=s:1\ntopics.include=a.*\nssl.key.password=secret\n")
+    file.write_text(
+        "bootstrap.servers=s:1\ntopics.include=a.*\nssl.key.password=secret\n"
+        "connections.max.idle.ms=7\n"
+    )
     ran = mirrors_command(broker, "--create", "--mirror", "m", "--mirror-config", str(file))
     assert (ran.code, ran.out) == (0, "Created mirror m\n")
-    assert ran.err == f"{file}: without effect: ssl.key.password\n"
+    assert ran.err == f"{file}: without effect: connections.max.idle.ms, ssl.key.password\n"
     (asked,) = broker.asked_for(mirrors.CreateClusterMirrorRequest)
     assert asked.mirror_name == "m"
     assert set(asked.config) == {
         MirrorConfig(name="bootstrap.servers", value="s:1"),
         MirrorConfig(name="topics.include", value="a.*"),
+        MirrorConfig(name="connections.max.idle.ms", value="7"),
     }
 
 

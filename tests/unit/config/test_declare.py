@@ -164,3 +164,14 @@ def test_the_unit_is_in_the_name() -> None:
 def test_declaring_a_name_twice_is_our_mistake() -> None:
     with pytest.raises(AssertionError, match="twice"):
         SettingSet("broker", (KEEP, KEEP))
+
+
+def test_a_setting_without_effect_is_checked_and_told() -> None:
+    idle = Setting("idle.ms", Kind.INT, 1, "Nothing yet.", at_least(0), is_idle=True)
+    declared = SettingSet("broker", (idle,))
+    assert Settings.of(declared).ignored == ()
+    settings = Settings.of(declared, {"idle.ms": "5"})
+    assert settings.ignored == ("idle.ms",)
+    assert settings[idle] == 5
+    with pytest.raises(SettingsError, match=r"idle.ms=x cannot be"):
+        Settings.of(declared, {"idle.ms": "x"})
