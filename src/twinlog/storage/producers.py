@@ -50,6 +50,7 @@ class Producer:
     __slots__ = (
         "coordinator_epoch",
         "epoch",
+        "is_recent",
         "last_timestamp",
         "producer_id",
         "spans",
@@ -63,6 +64,8 @@ class Producer:
         self.last_timestamp = NO_TIMESTAMP
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
         self.txn_first_offset = NO_OFFSET
+        self.is_recent = True
+        """Wrote, or was read from the disk, since ``expire`` looked last."""
 
     @property
     def last_sequence(self) -> int:
@@ -201,6 +204,7 @@ class Producers:
             )
         )
         producer.last_timestamp = header.max_timestamp
+        producer.is_recent = True
         if header.attributes & TRANSACTIONAL_BIT and producer.txn_first_offset == NO_OFFSET:
             producer.txn_first_offset = header.base_offset
             self._open[producer_id] = header.base_offset
@@ -221,6 +225,7 @@ class Producers:
             producer.spans = []
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.last_timestamp = marker.timestamp
+        producer.is_recent = True
         producer.txn_first_offset = NO_OFFSET
         first = self._open.pop(header.producer_id, None)
         if first is None:
@@ -252,12 +257,20 @@ class Producers:
         ]
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that have been idle that long outside a transaction; give how many."""
+        """Forget producers that have been idle that long outside a transaction; give how many.
+
+        Timestamps are the producer's own: it may send old records now. So one that wrote since the
+        last look stays, or its retries after our restart would be written a second time.
+        """
         idle = [
             one.producer_id
             for one in self._table.values()
-            if one.txn_first_offset == NO_OFFSET and now_ms - one.last_timestamp >= expiration_ms
+            if not one.is_recent
+            and one.txn_first_offset == NO_OFFSET
+            and now_ms - one.last_timestamp >= expiration_ms
         ]
+        for one in self._table.values():
+            one.is_recent = False
         for producer_id in idle:
             del self._table[producer_id]
         return len(idle)

@@ -140,6 +140,14 @@ def test_idle_producers_expire_unless_they_have_a_transaction() -> None:
     assert producers.get(2) is not None
 
 
+def test_a_producer_of_old_records_is_not_idle_while_it_writes_them() -> None:
+    producers = Producers()
+    for number in range(3):
+        apply(producers, data(number, number, pid=1))
+        assert producers.expire(9_000, 500) == 0
+    assert producers.expire(9_000, 500) == 1
+
+
 def test_an_unknown_control_batch_changes_nothing() -> None:
     producers = Producers()
     apply(producers, batch([(b"\0\0\0\x63", b"")], is_control=True))

@@ -78,4 +78,6 @@ def test_idle_producers_are_forgotten(world: World) -> None:
     world.partition.append(batch(1, producer=(5, 0, 0), timestamp=1_000), now_ms=1_000)
     assert world.partition.log.producer_count == 1
     world.housekeeping.expire_producers()
+    assert world.partition.log.producer_count == 1, "it has written since the last look"
+    world.housekeeping.expire_producers()
     assert world.partition.log.producer_count == 0
