@@ -1,11 +1,13 @@
 """A bounded number of open files for any number of logs: the least recently used is let go."""
 
 from collections import OrderedDict
+from errno import EMFILE, ENFILE
 from typing import Final
 
+from twinlog.model.errors import DiskError
 from twinlog.storage.disk import Disk, OpenFile
 
-OPEN_FILES_MAX: Final = 1_000
+OPEN_FILES_MAX: Final = 500  # half of what a process may have where nobody raised the limit
 
 
 class OpenFiles:
@@ -28,7 +30,7 @@ class OpenFiles:
         if file is not None:
             self._files.move_to_end(path)
             return file
-        file = self._files[path] = self.disk.open(path)
+        file = self._files[path] = self._open(path)
         if len(self._files) > self._files_max:
             self._files.popitem(last=False)
         return file
@@ -36,3 +38,13 @@ class OpenFiles:
     def forget(self, path: str) -> None:
         """Let go of a file that has been, or will be, renamed or removed."""
         self._files.pop(path, None)
+
+    def _open(self, path: str) -> OpenFile:
+        """Open a file; when the process has no descriptor left, give up all that are only kept."""
+        try:
+            return self.disk.open(path)
+        except DiskError as error:
+            if getattr(error.__cause__, "errno", None) not in (EMFILE, ENFILE):
+                raise
+        self._files.clear()
+        return self.disk.open(path)
