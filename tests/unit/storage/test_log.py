@@ -59,7 +59,7 @@ def test_a_repeated_batch_is_told_where_it_is_and_not_written_twice(tmp_path: Pa
         lead(log, batch(1, producer=(9, 0, 5)))
     log.reset_producers()
     assert lead(log, batch(1, producer=(9, 0, 5))) == 4
-    assert log.expire_producers(1 << 50) == 1
+    assert [log.expire_producers(1 << 50) for _ in range(2)] == [0, 1]
 
 
 def test_copies_are_kept_byte_for_byte(tmp_path: Path) -> None:
