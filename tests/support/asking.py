@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from support.brokers import LocalBroker
+from support.brokers import AskedBroker
 from twinlog.wire.messages.fetch import (
     FETCH,
     FetchedPartition,
@@ -45,7 +45,7 @@ def reading(
     return FetchRequest(max_wait_ms=0, min_bytes=1, isolation_level=isolation, topics=topics)
 
 
-async def fetch(broker: LocalBroker, topic: str, offset: int, **more: Any) -> FetchedPartition:
+async def fetch(broker: AskedBroker, topic: str, offset: int, **more: Any) -> FetchedPartition:
     """Read a partition from an offset, once."""
     answer = await broker.ask(FETCH, reading(topic, offset, **more), 12)
     return answer.topics[0].partitions[0]
@@ -64,7 +64,7 @@ def records_in(answer: FetchedPartition) -> list[Record]:
 
 
 async def list_offset(
-    broker: LocalBroker, topic: str, timestamp: int, *, isolation: int = 0
+    broker: AskedBroker, topic: str, timestamp: int, *, isolation: int = 0
 ) -> ListedPartition:
     """Find an offset by time, or by one of the times that stand for a place."""
     asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
@@ -75,7 +75,7 @@ async def list_offset(
     return answer.topics[0].partitions[0]
 
 
-async def create(broker: LocalBroker, name: str, **config: str) -> Any:
+async def create(broker: AskedBroker, name: str, **config: str) -> Any:
     """Make a topic of one partition; ``retention_bytes`` stands for ``retention.bytes``."""
     configs = tuple(TopicConfig(name=k.replace("_", "."), value=v) for k, v in config.items())
     topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=configs)
@@ -85,14 +85,14 @@ async def create(broker: LocalBroker, name: str, **config: str) -> Any:
     return made
 
 
-async def delete(broker: LocalBroker, name: str) -> None:
+async def delete(broker: AskedBroker, name: str) -> None:
     """Delete a topic."""
     request = DeleteTopicsRequest(topics=(TopicToDelete(name=name),), timeout_ms=10_000)
     (gone,) = (await broker.ask(DELETE_TOPICS, request)).responses
     assert gone.error_code == 0, gone.error_message
 
 
-async def trim(broker: LocalBroker, name: str, before: int) -> int:
+async def trim(broker: AskedBroker, name: str, before: int) -> int:
     """Delete the records before an offset; give where the log starts now."""
     asked = DeleteRecordsPartition(partition_index=0, offset=before)
     topic = DeleteRecordsTopic(name=name, partitions=(asked,))

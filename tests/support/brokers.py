@@ -1,4 +1,4 @@
-"""A whole broker inside the test's own process and event loop, asked over a real socket."""
+"""A broker asked over a real socket: a whole one in the test's own event loop, or any other."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -27,11 +27,10 @@ Response = TypeVar("Response")
 TIMEOUT_S = 20.0
 
 
-class LocalBroker:
-    """A running broker and one connection to it."""
+class AskedBroker:
+    """A broker and one connection to it."""
 
-    def __init__(self, server: Server, address: Address, connection: BrokerConnection) -> None:
-        self.server = server
+    def __init__(self, address: Address, connection: BrokerConnection) -> None:
         self.address = address
         self.connection = connection
 
@@ -64,6 +63,26 @@ class LocalBroker:
         )
         answer = await self.ask(PRODUCE, request, 12)
         return answer.responses[0].partition_responses[0]
+
+
+class LocalBroker(AskedBroker):
+    """A broker that runs in this event loop."""
+
+    def __init__(self, server: Server, address: Address, connection: BrokerConnection) -> None:
+        super().__init__(address, connection)
+        self.server = server
+
+
+@asynccontextmanager
+async def connected_to(bootstrap: str) -> AsyncIterator[AskedBroker]:
+    """Ask a broker that runs elsewhere."""
+    host, _, port = bootstrap.rpartition(":")
+    address = Address(host, int(port))
+    connection = await BrokerConnection.open(address, "test", timeout_s=TIMEOUT_S)
+    try:
+        yield AskedBroker(address, connection)
+    finally:
+        await connection.close()
 
 
 @asynccontextmanager
