@@ -17,7 +17,16 @@ from twinlog.wire.records.batch import iter_headers
 OF = TopicPartition(TopicName("orders"), 3)
 
 
-class FailingDisk(Disk):
+class HastyDisk(Disk):
+    """A disk that waits for nothing: a kill loses nothing that the system has been given."""
+
+    __slots__ = ()
+
+    def sync(self, file: OpenFile) -> None:
+        """Do not wait."""
+
+
+class FailingDisk(HastyDisk):
     """A disk that fails once its budget of bytes is used up; what fits is still written."""
 
     __slots__ = ("bytes_left", "failing_suffix")
@@ -40,7 +49,7 @@ class FailingDisk(Disk):
 
 def home(disk: Disk | None = None, files_max: int = 100) -> LogHome:
     """Give what logs share."""
-    files = OpenFiles(disk or Disk(), files_max)
+    files = OpenFiles(disk or HastyDisk(), files_max)
     return LogHome(files, Trash(files))
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from support.batches import batch, marker
-from support.logs import OF, home, open_log, read_all
-from twinlog.storage.disk import Disk, OpenFile
+from support.logs import OF, HastyDisk, home, open_log, read_all
+from twinlog.storage.disk import OpenFile
 from twinlog.storage.log import PartitionLog
 from twinlog.storage.settings import LogSettings
 from twinlog.wire.primitives import Buffer
@@ -29,7 +29,7 @@ class KilledError(BaseException):
     """The process is no more; nothing may catch this on the way."""
 
 
-class MortalDisk(Disk):
+class MortalDisk(HastyDisk):
     """A disk whose process is killed when it has changed so many things."""
 
     __slots__ = ("changes_left",)
