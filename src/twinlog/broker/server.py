@@ -144,6 +144,11 @@ class Server:
             cluster_id = self._claim(facts.image)
             self._load_logs(facts.image)
             await self._run(store, facts, cluster_id)
+        except BaseExceptionGroup as group:
+            # What an operator has to mend is told by itself, not as one of several failures.
+            if (found := group.subgroup(SettingsError)) is not None:
+                raise found.exceptions[0] from None
+            raise
         finally:
             await store.close()
         return EXIT_STOPPED

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import Final
 
 from twinlog.cli.failures import CliError
 from twinlog.cli.pid_file import PidFile
@@ -10,6 +11,9 @@ from twinlog.config.broker import BROKER
 from twinlog.config.declare import Settings
 from twinlog.config.logs import LOG_DIRS
 from twinlog.config.read import read_settings
+from twinlog.telemetry.logs import LogForm, set_up_logging
+
+LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
 def parser(prog: str) -> argparse.ArgumentParser:
@@ -23,11 +27,19 @@ def parser(prog: str) -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="a setting that wins over the file; may be given again",
     )
+    made.add_argument("--log-level", default="INFO", choices=LEVELS, help="INFO by default")
+    made.add_argument(
+        "--log-format",
+        default="text",
+        choices=[form.value for form in LogForm],
+        help="text for people (the default), json for machines",
+    )
     return made
 
 
 def run(options: argparse.Namespace) -> int:
     """Start the broker; give its exit code when it has stopped."""
+    set_up_logging(sys.stdout, level=options.log_level, form=LogForm(options.log_format))
     settings = settings_of(options.properties, options.override)
     if settings.ignored:
         print(

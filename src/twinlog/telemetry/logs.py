@@ -22,7 +22,7 @@ class LogForm(Enum):
     JSON = "json"
 
 
-def set_up_logging(stream: TextIO, *, level: int = logging.INFO, form: LogForm) -> None:
+def set_up_logging(stream: TextIO, *, level: int | str = logging.INFO, form: LogForm) -> None:
     """Write everything from ``level`` on to ``stream``; a second call replaces the first."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines() if form is LogForm.JSON else TextLines())

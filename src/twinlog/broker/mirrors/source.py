@@ -112,7 +112,7 @@ async def identify(mirror: str, settings: Settings, broker_id: BrokerId, seed: f
         servers = servers_of(settings)
         raise ApiError(
             ErrorCode.INVALID_CONFIG,
-            f"the source at bootstrap.servers={','.join(servers)} cannot be reached: {error}",
+            f"the source at bootstrap.servers={servers} cannot be reached: {error}",
         ) from error
     finally:
         await source.close()
