@@ -1,5 +1,7 @@
 """Mirrors one partition through a seeded mess: safe at every step, level once the mess ends."""
 
+from collections.abc import Callable
+
 import pytest
 
 from support.mirror_world import OF, World
@@ -15,29 +17,31 @@ def play(world: World, until_ms: int) -> None:
     """Let the source live, and lose, until ``until_ms``."""
     random, source = world.random, world.source
 
+    def darken() -> None:
+        source.is_dark = not source.is_dark
+
+    def write_own() -> None:
+        if world.mirror.state == MirrorState.STOPPED:
+            world.write_own("data")
+
+    happenings: list[tuple[int, Callable[[], object]]] = [
+        (60, source.produce),
+        (6, source.trim),
+        (6, source.change_leader),
+        (2, source.lose_tail),
+        (4, darken),
+        (2, lambda: world.ask_for(random.choice(list(DesiredState)))),
+        (1, world.start_machine),
+        (2, lambda: world.deliver(on.RecoverAsked())),
+        (2, write_own),
+        (15, lambda: None),
+    ]
+    weights = [weight for weight, _ in happenings]
+
     def act() -> None:
-        if world.now_ms >= until_ms:
-            return
-        roll = random.random()
-        if roll < 0.6:
-            source.produce()
-        elif roll < 0.66:
-            source.trim()
-        elif roll < 0.72:
-            source.change_leader()
-        elif roll < 0.74:
-            source.lose_tail()
-        elif roll < 0.78:
-            source.is_dark = not source.is_dark
-        elif roll < 0.80:
-            world.ask_for(random.choice(list(DesiredState)))
-        elif roll < 0.81:
-            world.start_machine()
-        elif roll < 0.83:
-            world.deliver(on.RecoverAsked())
-        elif roll < 0.85 and world.mirror.state == MirrorState.STOPPED:
-            world._write_own("data")
-        world.after(random.randint(1, 25), act)
+        if world.now_ms < until_ms:
+            random.choices(happenings, weights)[0][1]()
+            world.after(random.randint(1, 25), act)
 
     act()
     while world.now_ms < until_ms:
@@ -89,7 +93,7 @@ def test_a_stopped_mirror_can_be_started_again(seed: int) -> None:
     play(world, MESSY_MS)
     world.ask_for(DesiredState.STOPPED)
     world.run_until(lambda: world.mirror.state == MirrorState.STOPPED, steps_max=20_000)
-    world._write_own("data")
+    world.write_own("data")
     calm(world)
     world.start_machine()
     world.ask_for(DesiredState.MIRRORING)

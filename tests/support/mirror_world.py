@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from random import Random
 from struct import pack
 from uuid import UUID
@@ -116,7 +117,7 @@ class Source:
 
     def lose_tail(self) -> None:
         lost = self.random.randint(1, 3)
-        keep = [b for b in self.log.batches[: max(0, len(self.log.batches) - lost)]]
+        keep = self.log.batches[: max(0, len(self.log.batches) - lost)]
         end = keep[-1].last + 1 if keep else self.log.start
         self.log.truncate_to(max(end, self.log.start))
         self.epochs.truncate_from_end(Offset(self.log.end))
@@ -298,10 +299,10 @@ class World:
                 self.answer(on.ReplicasConverged(turn))
             case do.AppendAbortMarkers(turn):
                 while self.log.open_transactions:
-                    self._write_own("end")
+                    self.write_own("end")
                 self.answer(on.StepDone(turn))
             case do.AppendPidReset(turn):
-                self._write_own("reset")
+                self.write_own("reset")
                 self.answer(on.StepDone(turn))
 
     def _save_state(self, effect: do.SaveState) -> None:
@@ -320,7 +321,8 @@ class World:
             try:
                 outcome = self.shard.write_state(write)
             except ApiError as error:
-                assert error.code != ErrorCode.INVALID_CLUSTER_MIRROR_STATE, str(error)
+                if error.code not in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH):
+                    raise
                 if life == self.life:
                     self.start_machine()
                 return
@@ -407,7 +409,7 @@ class World:
             self.log.batches.append(batch)
             position += length
 
-    def _write_own(self, kind: str) -> None:
+    def write_own(self, kind: str) -> None:
         epochs = [b.epoch for b in self.log.batches]
         assert self.own_epoch >= max(epochs, default=-1)
         last = self.shard.known(OF).last_mirror_epoch
@@ -437,7 +439,7 @@ class World:
         mirrored = [b for b in self.log.batches if b.identity >= 0]
         own = [b for b in self.log.batches if b.identity < 0]
         assert not own or not mirrored or own[0].base > mirrored[-1].last, "own before mirrored"
-        for before, batch in zip(mirrored, mirrored[1:], strict=False):
+        for before, batch in pairwise(mirrored):
             assert before.epoch <= batch.epoch
         if not mirrored:
             return

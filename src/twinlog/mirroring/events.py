@@ -154,6 +154,7 @@ class AppendFailed:
 
     offset: Offset
     why: str
+    log_end: Offset
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from twinlog.mirroring import epoch_fencing
+from twinlog.mirroring.aligning import Aligned
 from twinlog.mirroring.batches import Walk, walk
 from twinlog.mirroring.effects import (
     Append,
@@ -58,6 +59,19 @@ class Following:
     last_epoch: LeaderEpoch
     lag: LagInputs
     bump_asked: LeaderEpoch = NO_EPOCH
+
+    @classmethod
+    def of(cls, aligned: Aligned, turn: int, lag: LagInputs) -> "Following":
+        """Follow from where an alignment has come to its end."""
+        return cls(
+            node=aligned.node,
+            source_epoch=aligned.source.leader_epoch,
+            turn=turn,
+            log_start=aligned.local.start,
+            log_end=aligned.local.end,
+            last_epoch=aligned.local.latest_epoch,
+            lag=lag,
+        )
 
     def fetch(self) -> FetchFrom:
         """Give the standing order for the next fetch."""

@@ -59,6 +59,9 @@ EPOCH_WAIT_MS: Final = 5_000
 """How long a raised leader epoch may take to be seen before it is asked for again."""
 
 
+Order = Started | DesiredChanged | RecoverAsked | SourceLost
+
+
 @dataclass(slots=True)
 class PartitionMirror:
     """Mirrors one partition. ``trouble`` says what it is waiting out, None when all is well."""
@@ -111,7 +114,8 @@ class PartitionMirror:
                 return self._saved(state, state_epoch)
             case TimeCame():
                 return self._time_came()
-            case AppendFailed(offset, why):
+            case AppendFailed(offset, why, log_end):
+                self.lag.destination_offset = log_end
                 return self._fail(f"at offset {offset}: {why}") if self._following else []
             case SourceRefused(code, why):
                 return self._refused(code, why)
@@ -120,9 +124,7 @@ class PartitionMirror:
 
     # Orders
 
-    def _on_order(
-        self, event: Started | DesiredChanged | RecoverAsked | SourceLost
-    ) -> list[Effect]:
+    def _on_order(self, event: Order) -> list[Effect]:
         match event:
             case Started():
                 return self._started(event)
@@ -206,7 +208,8 @@ class PartitionMirror:
         if self.state == MirrorState.STOPPING:
             return self._read_for_stop()
         if self.state == MirrorState.FAILED:
-            self._schedule_retry()
+            delay_ms = self.standing.retry_delay_ms(self.policy.failed, self._chance)
+            self.deadline_ms = None if delay_ms is None else self._now_ms + delay_ms
         return []
 
     def _is_only_saving(self) -> bool:
@@ -221,10 +224,6 @@ class PartitionMirror:
             return self._leave()
         self.standing.fail(why, is_retryable=is_retryable)
         return self._save(MirrorState.FAILED)
-
-    def _schedule_retry(self) -> None:
-        delay_ms = self.standing.retry_delay_ms(self.policy.failed, self._chance)
-        self.deadline_ms = None if delay_ms is None else self._now_ms + delay_ms
 
     def _time_came(self) -> list[Effect]:
         if self.deadline_ms is None or self._now_ms < self.deadline_ms or self._saving is not None:
@@ -305,8 +304,10 @@ class PartitionMirror:
             return []
         step = self._alignment.on(event)
         if isinstance(step, list):
-            if self._alignment.is_waiting_for_epoch:
-                self.deadline_ms = self.deadline_ms or self._now_ms + EPOCH_WAIT_MS
+            if not self._alignment.is_waiting_for_epoch:
+                self.deadline_ms = None
+            elif self.deadline_ms is None:
+                self.deadline_ms = self._now_ms + EPOCH_WAIT_MS
             return step
         return self._concluded(step)
 
@@ -335,15 +336,7 @@ class PartitionMirror:
         if self.state == MirrorState.LOG_ALIGNMENT:
             return self._save(MirrorState.MIRRORING)
         self._alignment = None
-        self._following = Following(
-            node=aligned.node,
-            source_epoch=aligned.source.leader_epoch,
-            turn=self.turn,
-            log_start=aligned.local.start,
-            log_end=aligned.local.end,
-            last_epoch=aligned.local.latest_epoch,
-            lag=self.lag,
-        )
+        self._following = Following.of(aligned, self.turn, self.lag)
         return [self._following.fetch()]
 
     # Following

@@ -248,9 +248,11 @@ class DrivenPartition:
                 case do.RaiseLogStart(start):
                     self.partition.raise_start_to(start)
         except CorruptBatchError as error:
-            self.deliver(on.AppendFailed(Offset(error.offset), error.why))
+            end = self.partition.log.end
+            self.deliver(on.AppendFailed(Offset(error.offset), error.why, end))
         except (DiskError, ApiError) as error:
-            self.deliver(on.AppendFailed(self.partition.log.end, str(error)))
+            end = self.partition.log.end
+            self.deliver(on.AppendFailed(end, str(error), end))
 
     async def _save(self, effect: do.SaveState | do.SaveLastMirrorEpoch, life: int) -> None:
         try:

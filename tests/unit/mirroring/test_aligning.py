@@ -1,0 +1,101 @@
+"""One pass of bringing the log in step; the transcripts tell the whole."""
+
+from twinlog.mirroring.aligning import Aligned, Alignment, Doubtful, EpochRaised, Refused
+from twinlog.mirroring.alignment import LogFacts
+from twinlog.mirroring.effects import BumpEpoch, FindSourceLeader, ReadLog, RestartAt
+from twinlog.mirroring.events import (
+    Event,
+    LeaderEpochSeen,
+    LogRead,
+    SourceLeaderFound,
+    SourceMirrorsRead,
+    SourceRangeFound,
+    TimeCame,
+)
+from twinlog.mirroring.policy import MirrorPolicy
+from twinlog.mirroring.records import LastMirrorEpoch
+from twinlog.mirroring.states import MirrorState
+from twinlog.model.epochs import EpochStart
+from twinlog.model.ids import BrokerId, LeaderEpoch, Offset
+
+
+def alignment(purpose: MirrorState, *, own: int = 20, doubted: str | None = None) -> Alignment:
+    return Alignment(purpose, 1, MirrorPolicy(), LeaderEpoch(own), doubted=doubted)
+
+
+def facts(start: int, end: int, *epochs: tuple[int, int]) -> LogFacts:
+    starts = tuple(EpochStart(LeaderEpoch(e), Offset(at)) for e, at in epochs)
+    return LogFacts(Offset(start), Offset(end), starts)
+
+
+LEADER = SourceLeaderFound(BrokerId(1), LeaderEpoch(5), 1)
+
+
+def play(machine: Alignment, *events: Event) -> object:
+    step: object = machine.begin()
+    for event in events:
+        step = machine.on(event)
+    return step
+
+
+def read(start: int, end: int, *epochs: tuple[int, int]) -> LogRead:
+    return LogRead(facts(start, end, *epochs), 1)
+
+
+def in_range(start: int, end: int) -> SourceRangeFound:
+    return SourceRangeFound(Offset(start), Offset(end), 1)
+
+
+def test_epoch_fencing_ends_when_our_epoch_is_seen_to_be_high_enough() -> None:
+    machine = alignment(MirrorState.EPOCH_FENCING, own=5)
+    machine.fencing_epoch = LeaderEpoch(9)
+    assert play(machine, LEADER) == [BumpEpoch(LeaderEpoch(19))]
+    assert machine.again() == [BumpEpoch(LeaderEpoch(19))]
+    assert machine.on(LeaderEpochSeen(LeaderEpoch(18))) == []
+    assert machine.on(LeaderEpochSeen(LeaderEpoch(19))) == EpochRaised()
+    assert machine.again() == []
+
+
+def test_a_start_asks_for_the_sources_mirrors_first_and_heeds_a_loop() -> None:
+    machine = alignment(MirrorState.LOG_ALIGNMENT)
+    problem = SourceMirrorsRead(None, "loop", 1)
+    assert play(machine, problem) == Refused("loop", is_retryable=True)
+    agreed = SourceMirrorsRead(LastMirrorEpoch(epoch=3, log_end=9), None, 1)
+    assert machine.on(agreed) == [FindSourceLeader(1)]
+    assert machine.agreed == LastMirrorEpoch(epoch=3, log_end=9)
+
+
+def test_an_empty_log_begins_where_the_source_does_without_a_second_look() -> None:
+    machine = alignment(MirrorState.LOG_ALIGNMENT)
+    step = play(machine, LEADER, read(0, 0), in_range(70, 90))
+    assert isinstance(step, list)
+    assert isinstance(step[0], RestartAt)
+    assert step[0].start == 70
+
+
+def test_an_agreement_beyond_the_log_that_was_trimmed_since_restarts_it() -> None:
+    machine = alignment(MirrorState.LOG_ALIGNMENT, doubted="cut")
+    machine.agreed = LastMirrorEpoch(epoch=3, log_end=80)
+    step = play(machine, LEADER, read(90, 100, (6, 90)), in_range(0, 200))
+    assert isinstance(step, list)
+    assert isinstance(step[0], RestartAt)
+    assert step[0].start == 80
+
+
+def test_what_would_cost_records_is_doubted_first() -> None:
+    machine = alignment(MirrorState.MIRRORING)
+    assert play(machine, LEADER, read(0, 50, (5, 0)), in_range(70, 90)) == Doubtful("gap")
+
+
+def test_an_empty_log_at_the_sources_end_is_aligned() -> None:
+    machine = alignment(MirrorState.MIRRORING)
+    step = play(machine, LEADER, read(90, 90), in_range(70, 90))
+    assert isinstance(step, Aligned)
+    assert (step.node, step.local.end) == (1, 90)
+
+
+def test_events_that_answer_nothing_change_nothing() -> None:
+    machine = alignment(MirrorState.MIRRORING)
+    assert play(machine, TimeCame()) == []
+    assert machine.on(LeaderEpochSeen(LeaderEpoch(30))) == []
+    assert play(machine, LEADER) == [ReadLog(None, 1)]

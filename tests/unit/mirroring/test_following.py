@@ -1,0 +1,78 @@
+"""From a fetched answer to what is written; the transcripts tell the rest."""
+
+from support.mirror_player import batch
+from twinlog.mirroring.effects import Append, BumpEpoch, Effect, FetchFrom, RaiseLogStart
+from twinlog.mirroring.events import Fetched
+from twinlog.mirroring.following import BadBatch, EpochTooHigh, Following, MetadataIsOld
+from twinlog.mirroring.lag import LagInputs
+from twinlog.model.ids import BrokerId, LeaderEpoch, Offset
+
+
+def following(*, end: int = 10, source_epoch: int = 5) -> Following:
+    return Following(
+        node=BrokerId(1),
+        source_epoch=LeaderEpoch(source_epoch),
+        turn=1,
+        log_start=Offset(0),
+        log_end=Offset(end),
+        last_epoch=LeaderEpoch(0),
+        lag=LagInputs(),
+    )
+
+
+def fetched(raw: bytes, *, offset: int = 10, start: int = 0) -> Fetched:
+    return Fetched(Offset(offset), Offset(100), Offset(start), raw, 1)
+
+
+def taken(machine: Following, answer: Fetched, *, own: int = 20) -> list[Effect]:
+    effects = machine.take(answer, LeaderEpoch(own), 0)
+    assert isinstance(effects, list)
+    return effects
+
+
+def test_bytes_are_passed_on_without_a_copy() -> None:
+    raw = memoryview(batch(10, 19, 1))
+    effects = following().take(fetched(raw), LeaderEpoch(20), 0)  # type: ignore[arg-type]
+    assert isinstance(effects, list)
+    append, fetch = effects
+    assert isinstance(append, Append)
+    assert append.batches is raw
+    assert fetch == FetchFrom(BrokerId(1), LeaderEpoch(5), Offset(20), LeaderEpoch(1), 1)
+
+
+def test_a_cut_batch_is_left_out_of_what_is_written() -> None:
+    whole = batch(10, 19, 1)
+    effects = following().take(fetched(whole + batch(20, 29, 1)[:-3]), LeaderEpoch(20), 0)
+    assert isinstance(effects, list)
+    assert isinstance(effects[0], Append)
+    assert bytes(effects[0].batches) == whole
+
+
+def test_an_answer_to_an_older_position_is_passed_over() -> None:
+    assert following().take(fetched(batch(0, 9, 1), offset=0), LeaderEpoch(20), 0) == []
+
+
+def test_the_log_start_follows_the_source_but_not_beyond_what_is_here() -> None:
+    machine = following()
+    assert RaiseLogStart(Offset(7)) in taken(machine, fetched(b"", start=7))
+    assert machine.log_start == 7
+    assert machine.take(fetched(b"", start=50), LeaderEpoch(20), 0) == [machine.fetch()]
+
+
+def test_our_epoch_is_raised_ahead_once_and_asked_for_again_only_for_more() -> None:
+    machine = following(source_epoch=9)
+    first = taken(machine, fetched(batch(10, 19, 8)), own=10)
+    again = taken(machine, fetched(batch(20, 29, 8), offset=20), own=10)
+    assert BumpEpoch(LeaderEpoch(18)) in first
+    assert not any(isinstance(effect, BumpEpoch) for effect in again)
+
+
+def test_nothing_is_written_past_an_obstacle() -> None:
+    machine = following()
+    assert machine.take(fetched(batch(10, 19, 21)), LeaderEpoch(20), 0) == EpochTooHigh(
+        LeaderEpoch(21)
+    )
+    assert isinstance(machine.take(fetched(batch(10, 19, 6)), LeaderEpoch(20), 0), MetadataIsOld)
+    early = machine.take(fetched(batch(5, 12, 1)), LeaderEpoch(20), 0)
+    assert isinstance(early, BadBatch)
+    assert machine.log_end == 10

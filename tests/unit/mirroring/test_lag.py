@@ -1,0 +1,36 @@
+"""Lag in records, bytes and seconds."""
+
+from twinlog.mirroring.lag import LagInputs
+from twinlog.model.ids import Offset
+
+
+def test_before_the_first_answer_nothing_is_known() -> None:
+    lag = LagInputs()
+    assert (lag.records, lag.bytes, lag.seconds(1_000)) == (-1, -1, -1.0)
+
+
+def test_lag_is_what_is_still_to_come_judged_by_what_came() -> None:
+    lag = LagInputs()
+    lag.appended(10, 1_000)
+    lag.answered(Offset(50), Offset(10), 0)
+    assert (lag.records, lag.bytes) == (40, 4_000)
+    assert lag.seconds(3_000) == 3.0
+
+
+def test_level_is_no_lag_and_never_negative() -> None:
+    lag = LagInputs()
+    lag.answered(Offset(5), Offset(10), 0)
+    assert (lag.records, lag.bytes, lag.seconds(1_000)) == (0, 0, 0.0)
+
+
+def test_bytes_are_unknown_before_anything_came() -> None:
+    lag = LagInputs()
+    lag.answered(Offset(50), Offset(10), 0)
+    assert lag.bytes == -1
+
+
+def test_the_seconds_grow_while_the_source_is_dark() -> None:
+    lag = LagInputs()
+    lag.answered(Offset(10), Offset(10), 1_000)
+    assert lag.seconds(2_000) == 0.0
+    assert lag.seconds(61_000) == 60.0

@@ -1,0 +1,37 @@
+"""The steps of a stop, each decided from what is durable; the transcripts tell the whole."""
+
+from twinlog.mirroring.alignment import LogFacts
+from twinlog.mirroring.effects import (
+    AppendAbortMarkers,
+    AppendPidReset,
+    BumpEpoch,
+    Effect,
+    SaveLastMirrorEpoch,
+)
+from twinlog.mirroring.records import LastMirrorEpoch
+from twinlog.mirroring.stopping import next_step
+from twinlog.model.epochs import EpochStart
+from twinlog.model.ids import LeaderEpoch, Offset
+
+SAVED = LastMirrorEpoch(epoch=3, log_end=100)
+
+
+def step(
+    saved: LastMirrorEpoch | None, own: int, *, open_count: int = 0, has_reset: bool = False
+) -> Effect | None:
+    epochs = (EpochStart(LeaderEpoch(3), Offset(0)),)
+    facts = LogFacts(Offset(0), Offset(100), epochs, open_count, has_reset)
+    return next_step(facts, saved, LeaderEpoch(own), 1, was_mirroring=True)
+
+
+def test_the_steps_come_in_their_order() -> None:
+    assert step(None, 3, open_count=1) == SaveLastMirrorEpoch(LeaderEpoch(3), Offset(100))
+    assert step(SAVED, 3, open_count=1) == BumpEpoch(LeaderEpoch(4))
+    assert step(SAVED, 4, open_count=1) == AppendAbortMarkers(1)
+    assert step(SAVED, 4) == AppendPidReset(1)
+    assert step(SAVED, 4, has_reset=True) is None
+
+
+def test_a_last_mirror_epoch_beyond_the_log_is_written_anew() -> None:
+    beyond = LastMirrorEpoch(epoch=3, log_end=200)
+    assert step(beyond, 4) == SaveLastMirrorEpoch(LeaderEpoch(3), Offset(100))
