@@ -1,6 +1,7 @@
 """The main job from end to end with two brokers of our own, each step as a user would type it."""
 
 import argparse
+import random
 import shutil
 import socket
 import subprocess
@@ -19,6 +20,7 @@ MIRROR: Final = "a-to-b"
 PARTITION_COUNT: Final = 3
 READY_TIMEOUT_S: Final = 20.0
 CAUGHT_UP_TIMEOUT_S: Final = 120.0
+COMMAND_TIMEOUT_S: Final = 120.0
 BIN: Final = Path(__file__).parents[3] / "bin"
 
 
@@ -29,7 +31,7 @@ def parser(prog: str) -> argparse.ArgumentParser:
         "--folder", default="demo-data", metavar="DIR", help="where the two brokers keep their data"
     )
     made.add_argument(
-        "--records", type=int, default=200_000, metavar="N", help="how many to mirror"
+        "--records", type=int, default=100_000, metavar="N", help="how many to mirror"
     )
     return made
 
@@ -78,11 +80,13 @@ class Demo:
             )
         (self._folder / "mirror.properties").write_text(
             f"bootstrap.servers={self._source}\ngroups.sync.interval.ms=1000\n"
+            # Small answers, so that there is a lag to see; leave it out to mirror at full speed.
+            "fetch.response.max.bytes=16384\n"
         )
         with (self._folder / "orders.txt").open("w") as lines:
             for number in range(self._record_count):
-                lines.write(f'{number}:{{"order": {number}, "item": "item-{number % 977}", ')
-                lines.write(f'"amount": {number * 37 % 10_000}}}\n')
+                note = random.randbytes(200).hex()
+                lines.write(f'{number}:{{"order": {number}, "note": "{note}"}}\n')
 
     def _fill_source(self) -> None:
         at = ("--bootstrap-server", self._source)
@@ -248,6 +252,7 @@ class Demo:
             capture_output=True,
             text=True,
             check=False,
+            timeout=COMMAND_TIMEOUT_S,
         )
         lines = (done.stdout + done.stderr).splitlines()
         shown = lines if show_lines is None else lines[:show_lines]
