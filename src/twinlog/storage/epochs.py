@@ -59,6 +59,8 @@ class EpochFile:
 
     def begin(self, starts: list[tuple[int, int]]) -> None:
         """Note that epochs began: (epoch, offset) of the batches about to be written."""
+        if not self._is_changed and len(starts) == 1 and starts[0][0] == self.history.latest:
+            return  # as nearly always
         for epoch, start in starts:
             self.note(epoch, start)
         self.save()

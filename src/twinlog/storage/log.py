@@ -108,7 +108,7 @@ class PartitionLog:
     @property
     def end(self) -> Offset:
         """First offset not yet written."""
-        return Offset(self._parts.end)
+        return self._parts.end
 
     @property
     def folder(self) -> str:

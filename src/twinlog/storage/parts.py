@@ -4,6 +4,7 @@ from bisect import bisect_right
 from contextlib import suppress
 
 from twinlog.model.errors import DiskError
+from twinlog.model.ids import Offset
 from twinlog.storage.admit import Admitted
 from twinlog.storage.epochs import EpochFile
 from twinlog.storage.home import LogHome
@@ -44,7 +45,7 @@ class LogParts:
         self.epochs = EpochFile(files.disk, folder)
         self.snapshots = Snapshots(files.disk, folder)
         self.producers = Producers()
-        self.end = 0
+        self.end = Offset(0)
         self.cut_bytes = 0
         """What opening cut off because a crash had left it torn."""
 
@@ -85,7 +86,7 @@ class LogParts:
         if (at, stop) != (0, len(batches)):
             group = [(position - first, header) for position, header in batches[at:stop]]
         segment.append(content, group, interval_bytes)
-        self.end = last[1].next_offset
+        self.end = Offset(last[1].next_offset)
         producers, markers = self.producers, admitted.markers
         for _, header in group:
             if header.producer_id >= 0 or header.attributes & CONTROL_BIT:
@@ -133,7 +134,7 @@ class LogParts:
         if found is not None:
             end = min(end, found[1].base_offset)
             last.cut_at(found[0], end)
-        self.end = max(end, last.base)
+        self.end = Offset(max(end, last.base))
         self.epochs.cut_at(self.end)
         self.snapshots.drop_above(self.end)
         self.replay_producers(self.end)
@@ -148,7 +149,7 @@ class LogParts:
         self.segments[:] = [Segment(self.files, self.folder, base)]
         self.segments[0].create()
         self.producers.reset(base)
-        self.end = base
+        self.end = Offset(base)
 
     def drop_oldest(self, count: int, start: int) -> None:
         """Drop the first segments; nobody asks any more for what lies before ``start``."""
@@ -193,7 +194,7 @@ class LogParts:
 def _stop_in(segment: Segment, admitted: Admitted, at: int, settings: LogSettings) -> int:
     """Give the index after the last batch, from ``at`` on, that fits into the segment."""
     batches = admitted.batches
-    room = max(min(settings.segment_bytes, SIZE_BYTES_MAX) - segment.size, 0)
+    room = min(settings.segment_bytes, SIZE_BYTES_MAX) - segment.size
     first = batches[at][0]
     if len(admitted.content) - first <= room and segment.can_hold(batches[-1][1].last_offset):
         return len(batches)

@@ -8,6 +8,7 @@ from what stands before it.
 from typing import Final
 
 from twinlog.model.errors import CorruptBatchError, DiskError
+from twinlog.model.ids import Offset
 from twinlog.storage.folders import offset_and_kind
 from twinlog.storage.markers import marker_of
 from twinlog.storage.parts import LogParts
@@ -106,7 +107,7 @@ class _Loader:
         if position != last.size:
             self.recover_from(last.base)
             return
-        self._log.end = end
+        self._log.end = Offset(end)
         self._finish()
 
     def bases_after(self, recovery_point: int) -> list[int]:
@@ -126,7 +127,7 @@ class _Loader:
         log.replay_producers(base)
         log.epochs.forget_from(base)  # and find them again in the batches
         first = next(at for at, segment in enumerate(log.segments) if segment.base == base)
-        log.end = base
+        log.end = Offset(base)
         for at in range(first, len(log.segments)):
             segment = log.segments[at]
             if not self._recover(segment):
@@ -139,7 +140,7 @@ class _Loader:
     def _recover(self, segment: Segment) -> bool:
         """Make the indexes of a segment again; False when its end had to be cut off."""
         log, interval = self._log, self._settings.index_interval_bytes
-        log.producers.end = log.end = max(log.end, segment.base)
+        log.producers.end = log.end = Offset(max(log.end, segment.base))
         if segment.base not in log.snapshots.offsets and segment is not log.segments[0]:
             log.snapshots.take(segment.base, log.producers.all())
         size = segment.size
@@ -158,7 +159,7 @@ class _Loader:
                 aborted = log.producers.apply(header, marker)
                 if aborted is not None:
                     segment.add_aborted(aborted)
-                log.end, valid = header.next_offset, position + header.length
+                log.end, valid = Offset(header.next_offset), position + header.length
         except CorruptBatchError:
             pass  # here the log ends
         if valid < size:

@@ -100,10 +100,9 @@ class Segment:
 
     def has_full_index(self, limit_bytes: int) -> bool:
         """Whether an index has no room; the last time entry is kept for ``finish``."""
-        return (
-            self.offsets.size_bytes + OFFSET_ENTRY.size > limit_bytes
-            or self.times.size_bytes + 2 * TIME_ENTRY.size > limit_bytes
-        )
+        return (len(self.offsets) + 1) * OFFSET_ENTRY.size > limit_bytes or (
+            len(self.times) + 2
+        ) * TIME_ENTRY.size > limit_bytes
 
     def append(
         self, content: Buffer, batches: list[tuple[int, BatchHeader]], interval_bytes: int

@@ -20,23 +20,20 @@ _UNKNOWN: Final = -1
 class SparseIndex:
     """The entries of one index file, those still waiting in memory included."""
 
-    __slots__ = ("_entry", "_files", "_path", "_stored_count", "_waiting")
+    __slots__ = ("_count", "_entry", "_files", "_path", "_waiting")
 
     def __init__(self, files: OpenFiles, path: str, entry: Struct) -> None:
         self._files = files
         self._path = path
         self._entry = entry
-        self._stored_count = _UNKNOWN
+        self._count = _UNKNOWN
         self._waiting: bytearray | None = None
 
     def __len__(self) -> int:
         """Give the number of entries."""
-        return self._stored() + (len(self._waiting) // self._entry.size if self._waiting else 0)
-
-    @property
-    def size_bytes(self) -> int:
-        """Size of the file once everything is written."""
-        return len(self) * self._entry.size
+        if self._count == _UNKNOWN:  # nothing waits before the file has been looked at
+            self._count = self._files.disk.size_bytes(self._path) // self._entry.size
+        return self._count
 
     def entry(self, index: int) -> tuple[int, int]:
         """Give the entry at ``index``, which must be below the length."""
@@ -66,20 +63,20 @@ class SparseIndex:
 
     def append(self, first: int, second: int) -> None:
         """Add an entry that is above the last one in both columns."""
+        count = len(self)
         if self._waiting is None:
             self._waiting = bytearray()
         elif len(self._waiting) >= WAITING_BYTES_MAX:
             self.write()
             self._waiting = bytearray()
         self._waiting += self._entry.pack(first, second)
+        self._count = count + 1
 
     def write(self) -> None:
         """Write the entries that wait in memory to the file."""
         if self._waiting:
-            stored = self._stored()
-            position = stored * self._entry.size
+            position = self._stored() * self._entry.size
             self._files.disk.write(self._files.get(self._path), self._waiting, position)
-            self._stored_count = stored + len(self._waiting) // self._entry.size
         self._waiting = None
 
     def keep_first(self, count: int) -> None:
@@ -87,13 +84,13 @@ class SparseIndex:
         stored = self._stored()
         if count > stored and self._waiting is not None:
             del self._waiting[(count - stored) * self._entry.size :]
+            self._count = min(count, len(self))
             return
         self._waiting = None
         kept = min(count, stored)
         self._files.disk.truncate(self._files.get(self._path), kept * self._entry.size)
-        self._stored_count = kept
+        self._count = kept
 
     def _stored(self) -> int:
-        if self._stored_count == _UNKNOWN:
-            self._stored_count = self._files.disk.size_bytes(self._path) // self._entry.size
-        return self._stored_count
+        """Give the number of entries that are in the file."""
+        return len(self) - (len(self._waiting) // self._entry.size if self._waiting else 0)
