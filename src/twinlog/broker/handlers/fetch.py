@@ -4,6 +4,7 @@ v7: incremental sessions. v12: divergence is told in the answer. v13: topics by 
 Kafka: ``rack_id`` and ``replica_id`` are read but change nothing (one broker holds every replica).
 """
 
+import logging
 from collections.abc import Awaitable, Hashable
 from dataclasses import dataclass
 from typing import Final
@@ -11,7 +12,7 @@ from typing import Final
 from twinlog.broker.context import Broker, Context
 from twinlog.broker.partitions import Partition
 from twinlog.config.coordinators import FETCH_MAX_BYTES
-from twinlog.model.errors import ApiError, DiskError, ErrorCode
+from twinlog.model.errors import ApiError, CorruptBatchError, DiskError, ErrorCode
 from twinlog.model.ids import LeaderEpoch, Offset, TopicId, TopicName, TopicPartition
 from twinlog.replication.fetch_sessions import FetchContext, SessionPartition
 from twinlog.replication.visible import READ_COMMITTED, Reader
@@ -24,6 +25,8 @@ from twinlog.wire.messages.fetch import (
     FetchRequest,
     FetchResponse,
 )
+
+log = logging.getLogger(__name__)
 
 TOPIC_IDS_SINCE: Final = 13
 NO_DIVERGENCE: Final = EpochEndOffset()
@@ -109,6 +112,9 @@ def _read(
         code = error.code
     except DiskError:
         code = ErrorCode.KAFKA_STORAGE_ERROR
+    except CorruptBatchError as error:
+        log.error("a batch on disk is damaged", extra={"why": str(error), "topic": wanted.topic})
+        code = ErrorCode.CORRUPT_MESSAGE
     budget.must_answer_now = True
     failed = FetchedPartition(
         partition_index=wanted.asked.partition, error_code=code, high_watermark=-1

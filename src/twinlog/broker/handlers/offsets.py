@@ -3,12 +3,13 @@
 Differs from Kafka: nothing is tiered, so the offsets -5 and -6 ask for are never there (-1).
 """
 
+import logging
 from collections.abc import Callable
 from typing import Final
 
 from twinlog.broker.context import Context
 from twinlog.broker.partitions import Partition
-from twinlog.model.errors import ApiError, ErrorCode
+from twinlog.model.errors import ApiError, CorruptBatchError, DiskError, ErrorCode
 from twinlog.model.ids import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset, TopicName, TopicPartition
 from twinlog.replication.visible import Reader
 from twinlog.storage.lookup import RecordPlace
@@ -24,6 +25,8 @@ from twinlog.wire.messages.offsets import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
+
+log = logging.getLogger(__name__)
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -68,6 +71,13 @@ def _list(
         )
     except ApiError as error:
         return ListedPartition(partition_index=of.partition, error_code=error.code)
+    except DiskError:
+        return ListedPartition(
+            partition_index=of.partition, error_code=ErrorCode.KAFKA_STORAGE_ERROR
+        )
+    except CorruptBatchError as error:
+        log.error("a batch on disk is damaged", extra={"why": str(error), "partition": str(of)})
+        return ListedPartition(partition_index=of.partition, error_code=ErrorCode.CORRUPT_MESSAGE)
     epoch = NO_EPOCH
     if offset != NO_OFFSET:
         known = partition.log.epochs.epoch_at(offset)

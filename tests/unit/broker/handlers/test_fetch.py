@@ -194,3 +194,18 @@ async def test_a_session_that_is_not_known_is_refused_as_a_whole(tmp_path: Path)
         await broker.make_topic("t")
         answer = await broker.ask(FETCH, fetch(at(0), session_id=77, session_epoch=3), 12)
         assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+async def test_a_batch_damaged_on_disk_is_said_to_be_so_and_the_broker_lives(
+    tmp_path: Path,
+) -> None:
+    async with local_broker(tmp_path) as broker:
+        await filled(broker)
+        file = tmp_path / "data" / "t-0" / f"{0:020}.log"
+        content = bytearray(file.read_bytes())
+        content[16] = 1  # the magic of the first batch
+        file.write_bytes(content)
+        answer = await ask(broker, fetch(at(0)))
+        assert answer.error_code == ErrorCode.CORRUPT_MESSAGE
+        await broker.make_topic("other")
+        assert (await broker.produce("other", batch(1))).error_code == ErrorCode.NONE
