@@ -309,6 +309,10 @@ class PartitionLog:
         self.start = Offset(start)
         self._drop_oldest(self._parts.index_of(start))
 
+    def save_start(self) -> None:
+        """Make the present start survive a kill (it is written from time to time anyway)."""
+        self._home.save_points()
+
     def _drop_oldest(self, count: int) -> None:
         """Drop whole segments; the log begins no earlier than what is left."""
         parts = self._parts

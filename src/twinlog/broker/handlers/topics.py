@@ -289,6 +289,7 @@ def _raise_start(of: TopicPartition, offset: int, broker: Broker) -> Offset:
     if not 0 <= wanted <= end:
         raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{of}: {offset} is not between 0 and {end}.")
     partition.raise_start_to(wanted)
+    partition.log.save_start()  # what is answered as deleted does not come back after a kill
     return partition.replica.low_watermark()
 
 

@@ -1,4 +1,5 @@
 import asyncio
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -344,3 +345,14 @@ async def trim(
     answer = await broker.ask(DELETE_RECORDS, request, version)
     partition = answer.topics[0].partitions[0]
     return ErrorCode(partition.error_code).name, partition.low_watermark
+
+
+async def test_records_answered_as_deleted_do_not_come_back_after_a_kill(tmp_path: Path) -> None:
+    copied = tmp_path / "as-a-kill-leaves-it"
+    async with local_broker(tmp_path / "first") as broker:
+        await broker.make_topic("orders")
+        await broker.produce("orders", batch(5))
+        assert await trim(broker, "orders", 3) == ("NONE", 3)
+        shutil.copytree(tmp_path / "first", copied, ignore=shutil.ignore_patterns(".lock"))
+    async with local_broker(copied) as broker:
+        assert await trim(broker, "orders", 0) == ("NONE", 3)
