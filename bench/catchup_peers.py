@@ -20,6 +20,7 @@ from support.kafka_node import KafkaNode
 from support.mirror import Mirror
 from support.server_process import ServerProcess, free_port
 from support.twinlog_process import TwinlogProcess
+from support.waiting import wait_until
 
 Peer = Callable[[KafkaNode, Shape, int, Path], Use]
 
@@ -132,7 +133,13 @@ def follower(source: KafkaNode, shape: Shape, total: int, folder: Path) -> Use:
         replica.start()
         _reassign(source, shape, [source.node_id, replica.node_id], folder)
         pids = [replica.server.pid]
-        return await_progress(lambda: log_bytes(replica.log_folder, shape), total, pids).read(total)
+        meter = await_progress(lambda: log_bytes(replica.log_folder, shape), total, pids)
+        use = meter.read(total)
+        # The next peer shall find the topic as this one did.
+        _await_in_sync(source, shape, {source.node_id, replica.node_id})
+        _reassign(source, shape, [source.node_id], folder)
+        _await_in_sync(source, shape, {source.node_id})
+        return use
     finally:
         replica.stop()
 
@@ -142,6 +149,16 @@ _node_ids = iter(range(2, 1000))
 
 def _next_node_id() -> int:
     return next(_node_ids)
+
+
+def _await_in_sync(source: KafkaNode, shape: Shape, wanted: set[int]) -> None:
+    admin = source.admin()
+
+    def is_so() -> bool:
+        topic = admin.list_topics(shape.topic, timeout=20).topics[shape.topic]
+        return all(set(partition.isrs) == wanted for partition in topic.partitions.values())
+
+    wait_until(is_so, f"{shape.topic} is in sync at brokers {wanted}", timeout_s=120)
 
 
 def _reassign(source: KafkaNode, shape: Shape, replicas: list[int], folder: Path) -> None:
