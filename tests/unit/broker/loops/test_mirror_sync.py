@@ -1,0 +1,176 @@
+"""Topics, partitions, settings and group offsets follow the source by themselves."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from support.mirrored_pair import Pair, mirrored_pair, until
+from twinlog.wire.messages.configs import (
+    DESCRIBE_CONFIGS,
+    INCREMENTAL_ALTER_CONFIGS,
+    ConfigAlteration,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+    ResourceAlteration,
+    ResourceToDescribe,
+)
+from twinlog.wire.messages.group_offsets import (
+    OFFSET_COMMIT,
+    OFFSET_DELETE,
+    OFFSET_FETCH,
+    OffsetCommitPartition,
+    OffsetCommitRequest,
+    OffsetCommitTopic,
+    OffsetDeletePartition,
+    OffsetDeleteRequest,
+    OffsetDeleteTopic,
+    OffsetFetchGroup,
+    OffsetFetchRequest,
+)
+from twinlog.wire.messages.groups import FIND_COORDINATOR, FindCoordinatorRequest
+from twinlog.wire.messages.topics import (
+    CREATE_PARTITIONS,
+    DELETE_TOPICS,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    DeleteTopicsRequest,
+    TopicToDelete,
+)
+
+pytestmark = pytest.mark.slow
+TOPIC_RESOURCE = 2
+SET, DELETE = 0, 1
+
+
+async def commit(pair: Pair, group: str, topic: str, offset: int) -> None:
+    """Commit at the source, without being a member."""
+    await pair.source.ask(FIND_COORDINATOR, FindCoordinatorRequest(coordinator_keys=(group,)))
+    one = OffsetCommitPartition(partition_index=0, committed_offset=offset)
+    request = OffsetCommitRequest(
+        group_id=group, topics=(OffsetCommitTopic(name=topic, partitions=(one,)),)
+    )
+    answer = await pair.source.ask(OFFSET_COMMIT, request, 8)
+    assert not answer.topics[0].partitions[0].error_code
+
+
+async def committed_here(pair: Pair, group: str) -> dict[str, int]:
+    await pair.destination.ask(FIND_COORDINATOR, FindCoordinatorRequest(coordinator_keys=(group,)))
+    request = OffsetFetchRequest(groups=(OffsetFetchGroup(group_id=group),))
+    answer = await pair.destination.ask(OFFSET_FETCH, request, 8)
+    return {
+        topic.name: partition.committed_offset
+        for topic in answer.groups[0].topics
+        for partition in topic.partitions
+    }
+
+
+async def until_committed(pair: Pair, group: str, offsets: dict[str, int]) -> None:
+    async def is_so() -> bool:
+        return await committed_here(pair, group) == offsets
+
+    await until(is_so)
+
+
+async def test_new_topics_that_the_patterns_want_are_found_and_partitions_grow(
+    tmp_path: Path,
+) -> None:
+    async with mirrored_pair(tmp_path, {"mirror.metadata.refresh.interval.ms": "50"}) as pair:
+        await pair.create(topics_include="a.*", topics_exclude="ax")
+        for name in ("a1", "ax", "b"):
+            await pair.make_topic(name)
+        await pair.until_state("MIRRORING", "a1")
+        grown = CreatePartitionsTopic(name="a1", count=3)
+        request = CreatePartitionsRequest(topics=(grown,), timeout_ms=5_000)
+        assert not (await pair.source.ask(CREATE_PARTITIONS, request)).results[0].error_code
+        await pair.until_state("MIRRORING", "a1", 2)
+        await pair.produce("a1", 2, partition=2)
+        await pair.until_level("a1", 2)
+        here = pair.destination.server._partitions
+        assert {p.of.topic for p in here if not p.of.topic.startswith("__")} == {"a1"}
+
+
+async def test_a_topic_that_is_deleted_at_the_source_stays_here_and_is_failed(
+    tmp_path: Path,
+) -> None:
+    async with mirrored_pair(tmp_path, {"mirror.metadata.refresh.interval.ms": "50"}) as pair:
+        await pair.make_topic("t")
+        await pair.produce("t", 2)
+        await pair.create()
+        await pair.start("t")
+        await pair.until_level("t")
+        kept = pair.bytes_of(pair.destination, "t")
+        gone = DeleteTopicsRequest(topics=(TopicToDelete(name="t"),), timeout_ms=5_000)
+        await pair.source.ask(DELETE_TOPICS, gone)
+        await pair.until_state("FAILED", "t")
+        assert "deleted at the source" in ((await pair.describe("t")).error_message or "")
+        await pair.make_topic("t")
+        await pair.stop("t")
+        await pair.until_state("STOPPED", "t")
+        assert pair.bytes_of(pair.destination, "t").startswith(kept)
+
+
+async def _overrides(pair: Pair, topic: str) -> dict[str, str | None]:
+    request = DescribeConfigsRequest(
+        resources=(ResourceToDescribe(resource_type=TOPIC_RESOURCE, resource_name=topic),)
+    )
+    answer = await pair.destination.ask(DESCRIBE_CONFIGS, request)
+    return {c.name: c.value for c in answer.results[0].configs if c.config_source == 1}
+
+
+async def test_topic_settings_are_set_and_deleted_with_the_source(tmp_path: Path) -> None:
+    async with mirrored_pair(tmp_path, {"mirror.metadata.refresh.interval.ms": "50"}) as pair:
+        await pair.make_topic("t", retention_ms="1000000", min_insync_replicas="1")
+        await pair.create()
+        await pair.start("t")
+        await pair.until_state("MIRRORING", "t")
+        assert await _overrides(pair, "t") == {"retention.ms": "1000000"}
+        changes = (
+            ConfigAlteration(name="retention.ms", config_operation=DELETE, value=None),
+            ConfigAlteration(name="segment.bytes", config_operation=SET, value="2000000"),
+        )
+        resource = ResourceAlteration(
+            resource_type=TOPIC_RESOURCE, resource_name="t", configs=changes
+        )
+        await pair.source.ask(
+            INCREMENTAL_ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=(resource,))
+        )
+
+        async def is_followed() -> bool:
+            return await _overrides(pair, "t") == {"segment.bytes": "2000000"}
+
+        await until(is_followed)
+
+
+async def test_group_offsets_follow_within_what_is_mirrored_and_never_after_a_stop(
+    tmp_path: Path,
+) -> None:
+    async with mirrored_pair(tmp_path) as pair:
+        for topic in ("t", "u"):
+            await pair.make_topic(topic)
+            await pair.produce(topic, 3)
+        await pair.create(groups_exclude="hidden")
+        await pair.start("t")
+        await pair.until_level("t")
+        for group in ("g", "hidden"):
+            await commit(pair, group, "t", 4)
+            await commit(pair, group, "u", 4)
+        await until_committed(pair, "g", {"t": 4})
+        await commit(pair, "g", "t", 500)
+        await until_committed(pair, "g", {"t": 6})
+        assert await committed_here(pair, "hidden") == {}
+        deleted = OffsetDeleteRequest(
+            group_id="g",
+            topics=(
+                OffsetDeleteTopic(name="t", partitions=(OffsetDeletePartition(partition_index=0),)),
+            ),
+        )
+        await pair.source.ask(OFFSET_DELETE, deleted)
+        await until_committed(pair, "g", {})
+        await commit(pair, "g", "t", 2)
+        await until_committed(pair, "g", {"t": 2})
+        await pair.stop("t")
+        await pair.until_state("STOPPED", "t")
+        await commit(pair, "g", "t", 5)
+        await asyncio.sleep(0.2)  # four rounds of the sync
+        assert await committed_here(pair, "g") == {"t": 2}
