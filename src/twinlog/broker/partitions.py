@@ -140,11 +140,12 @@ class Partition:
 
     def append_own(self, batches: Buffer, *, now_ms: int, is_internal: bool = False) -> Appended:
         """Append batches of this broker's own making: coordinators' records, markers at a stop."""
-        appended = self.log.append_as_leader(
-            batches, leader_epoch=self.leader_epoch, now_ms=now_ms, is_internal=is_internal
-        )
-        self._advance()
-        return appended
+        try:
+            return self.log.append_as_leader(
+                batches, leader_epoch=self.leader_epoch, now_ms=now_ms, is_internal=is_internal
+            )
+        finally:
+            self._advance()  # also when what was written could not be flushed
 
     def append_mirrored(self, batches: Buffer) -> Appended:
         """Append batches of the source unchanged. Raises CorruptBatchError, DiskError.

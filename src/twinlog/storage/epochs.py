@@ -103,5 +103,6 @@ class EpochFile:
 
     def write(self) -> None:
         """Replace the file."""
-        self._is_changed = False
+        self._is_changed = True  # until it is written
         self._disk.replace(self._path, encode_epochs(self.history), is_synced=False)
+        self._is_changed = False

@@ -72,6 +72,7 @@ class LogParts:
         except DiskError:
             with suppress(DiskError):  # the first failure is the one to tell
                 self.cut(old_end)
+            with suppress(DiskError):
                 self.epochs.put_back(old_epochs)
             raise
 
@@ -135,9 +136,9 @@ class LogParts:
             end = min(end, found[1].base_offset)
             last.cut_at(found[0], end)
         self.end = Offset(max(end, last.base))
-        self.epochs.cut_at(self.end)
         self.snapshots.drop_above(self.end)
         self.replay_producers(self.end)
+        self.epochs.cut_at(self.end)  # last: this alone needs room on the disk
 
     def begin_at(self, base: int) -> None:
         """Drop everything; the log is empty and goes on at ``base``."""

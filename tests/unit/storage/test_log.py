@@ -235,6 +235,33 @@ def test_a_full_disk_leaves_the_log_as_it_was(tmp_path: Path) -> None:
         assert (read_all(again), again.cut_bytes) == (copies(0, 7), 0)
 
 
+def test_a_disk_that_is_full_for_every_file_leaves_the_log_as_it_was(tmp_path: Path) -> None:
+    # Of a new epoch and of several segments: files beside the batches need room as well.
+    more = b"".join(
+        batch(1, base_offset=at, leader_epoch=3, producer=(1, 0, at), value_bytes=90)
+        for at in range(2, 8)
+    )
+    room, is_full = 0, True
+    while is_full:
+        disk = FailingDisk()
+        disk.failing_suffix = ""
+        log = open_log(tmp_path / str(room), SMALL, disk=disk)
+        log.append_as_follower(copies(0, 2))
+        disk.bytes_left = room
+        try:
+            log.append_as_follower(more)
+            is_full = False
+        except DiskError:
+            assert (log.end, log.producer_count, log.epochs.latest) == (2, 0, 0), room
+            disk.bytes_left = 1 << 30
+            log.append_as_follower(more)
+        assert (log.end, log.producer_count, log.epochs.latest) == (8, 1, 3)
+        assert read_all(log) == copies(0, 2) + more
+        log.close(is_clean=False)
+        assert read_all(open_log(tmp_path / str(room), SMALL, is_clean=False)) == read_all(log)
+        room += 61
+
+
 @pytest.mark.parametrize("suffix", [".index", ".timeindex", ".txnindex", ".tmp"])
 def test_a_disk_that_fails_beside_the_batches_leaves_the_log_as_it_was(
     tmp_path: Path, suffix: str
