@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Awaitable, Mapping
-from inspect import isawaitable
 from typing import Any, Final
 
 from twinlog.broker.api_table import Row
@@ -52,9 +51,9 @@ class Dispatch:
             answer = row.handler(request, context)
         except ApiError as error:
             answer = _failure(row, error)
-        if isawaitable(answer):
-            return self._answer_later(row, header, answer)
-        return None if answer is None else _encode(row, header, answer)
+        if answer is None or isinstance(answer, row.api.response):
+            return None if answer is None else _encode(row, header, answer)
+        return self._answer_later(row, header, answer)
 
     async def _answer_later(
         self, row: Row, header: RequestHeader, answer: Awaitable[Any]

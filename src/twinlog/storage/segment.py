@@ -29,6 +29,7 @@ class Segment:
         "_indexed_position",
         "_max_timestamp",
         "_max_timestamp_offset",
+        "_path",
         "base",
         "has_aborted",
         "offsets",
@@ -42,6 +43,7 @@ class Segment:
         self.base = base
         self.size = size
         self.stem = f"{folder}/{base:020d}"
+        self._path = self.stem + ".log"
         self.has_aborted = False
         self.offsets = SparseIndex(files, self.stem + ".index", OFFSET_ENTRY)
         self.times = SparseIndex(files, self.stem + ".timeindex", TIME_ENTRY)
@@ -53,7 +55,7 @@ class Segment:
     @property
     def file(self) -> OpenFile:
         """The open file of batches."""
-        return self._files.get(self.stem + ".log")
+        return self._files.get(self._path)
 
     def create(self) -> None:
         """Make the files of a new segment; whatever had their names is emptied."""

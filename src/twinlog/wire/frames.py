@@ -11,7 +11,7 @@ _LENGTH: Final = struct.Struct(">i")
 
 def with_length(header: bytes, body: Parts) -> Parts:
     """Give a whole frame: its length, the header and the body, the small things as one buffer."""
-    length = len(header) + sum(len(part) for part in body)
+    length = len(header) + sum(map(len, body))
     first = body[0]
     if isinstance(first, bytes) and len(first) < 65_536:
         return [b"".join((_LENGTH.pack(length), header, first)), *body[1:]]
