@@ -82,9 +82,9 @@ class EpochFile:
 
     def put_back(self, entries: list[EpochStart]) -> None:
         """Return to what was known before batches that could not be written."""
-        if self.history.entries != entries:
-            self.history.entries = entries
-            self.write()
+        self._is_changed |= self.history.entries != entries
+        self.history.entries = entries
+        self.save()
 
     def clear(self) -> None:
         """Forget everything."""

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from contextlib import suppress
 
+from twinlog.model.epochs import EpochStart
 from twinlog.model.errors import DiskError
 from twinlog.model.ids import Offset
 from twinlog.storage.admit import Admitted
@@ -34,6 +35,7 @@ class LogParts:
         "segments",
         "snapshots",
         "trash",
+        "undo_to",
     )
 
     def __init__(self, home: LogHome, folder: str) -> None:
@@ -48,6 +50,8 @@ class LogParts:
         self.end = Offset(0)
         self.cut_bytes = 0
         """What opening cut off because a crash had left it torn."""
+        self.undo_to: tuple[Offset, list[EpochStart]] | None = None
+        """Where the log was before a write that failed and could not be undone yet."""
 
     def index_of(self, offset: int) -> int:
         """Give the index of the segment that would hold ``offset``."""
@@ -58,8 +62,10 @@ class LogParts:
     def write(self, admitted: Admitted, settings: LogSettings) -> None:
         """Write checked batches, in a new segment where the last one has no room for them.
 
-        Raises DiskError, with everything as it was.
+        Raises DiskError, with everything as it was; where the disk does not even allow that,
+        nothing more is written until it does.
         """
+        self._undo()
         at, batches = 0, admitted.batches
         old_end, old_epochs = self.end, self.epochs.history.entries
         try:
@@ -70,11 +76,20 @@ class LogParts:
                 self._write_group(segment, admitted, at, stop, settings.index_interval_bytes)
                 at = stop
         except DiskError:
+            self.undo_to = old_end, old_epochs
             with suppress(DiskError):  # the first failure is the one to tell
-                self.cut(old_end)
-            with suppress(DiskError):
-                self.epochs.put_back(old_epochs)
+                self._undo()
             raise
+
+    def _undo(self) -> None:
+        """Return to where the log was before a write that failed, if there was one."""
+        if self.undo_to is None:
+            return
+        end, epochs = self.undo_to
+        if not self.end == self.producers.end == end:
+            self.cut(end)  # not needed when a segment has put itself right: it may read it all
+        self.undo_to = None
+        self.epochs.put_back(epochs)
 
     def _write_group(
         self, segment: Segment, admitted: Admitted, at: int, stop: int, interval_bytes: int
@@ -138,6 +153,7 @@ class LogParts:
         self.end = Offset(max(end, last.base))
         self.snapshots.drop_above(self.end)
         self.replay_producers(self.end)
+        self.undo_to = None
         self.epochs.cut_at(self.end)  # last: this alone needs room on the disk
 
     def begin_at(self, base: int) -> None:
@@ -151,6 +167,7 @@ class LogParts:
         self.segments[0].create()
         self.producers.reset(base)
         self.end = Offset(base)
+        self.undo_to = None
 
     def drop_oldest(self, count: int, start: int) -> None:
         """Drop the first segments; nobody asks any more for what lies before ``start``."""

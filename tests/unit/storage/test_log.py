@@ -8,6 +8,7 @@ import pytest
 from support.batches import batch, marker, pid_reset
 from support.logs import OF, FailingDisk, bytes_of, home, open_log, read_all
 from twinlog.model.errors import ApiError, CorruptBatchError, DiskError, ErrorCode
+from twinlog.storage.disk import OpenFile
 from twinlog.storage.log import PartitionLog
 from twinlog.storage.settings import LogSettings
 from twinlog.wire.records.batch import read_header
@@ -260,6 +261,59 @@ def test_a_disk_that_is_full_for_every_file_leaves_the_log_as_it_was(tmp_path: P
         log.close(is_clean=False)
         assert read_all(open_log(tmp_path / str(room), SMALL, is_clean=False)) == read_all(log)
         room += 61
+
+
+class ScanningDisk(FailingDisk):
+    """A disk that can fail to read and cut as well, and counts what is read."""
+
+    __slots__ = ("is_broken", "reads")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+        self.is_broken = False
+
+    def read(self, file: OpenFile, length: int, position: int) -> bytes:
+        self.reads += 1
+        if self.is_broken:
+            raise DiskError(f"cannot read {file.path}: Input/output error")
+        return super().read(file, length, position)
+
+    def truncate(self, file: OpenFile, size_bytes: int) -> None:
+        if self.is_broken:
+            raise DiskError(f"cannot truncate {file.path}: Input/output error")
+        super().truncate(file, size_bytes)
+
+
+def test_a_write_that_could_not_be_undone_is_undone_before_the_next(tmp_path: Path) -> None:
+    more = b"".join(
+        batch(1, base_offset=at, leader_epoch=3, producer=(1, 0, at), value_bytes=90)
+        for at in range(2, 8)
+    )
+    disk = ScanningDisk()
+    log = open_log(tmp_path, SMALL, disk=disk)
+    log.append_as_follower(copies(0, 2))
+    disk.bytes_left = 200
+    disk.is_broken = True
+    for _ in range(3):
+        with pytest.raises(DiskError):
+            log.append_as_follower(more)
+    disk.is_broken = False
+    disk.bytes_left = 1 << 30
+    log.append_as_follower(copies(2, 1))
+    assert (log.end, log.producer_count, log.epochs.latest) == (3, 0, 0)
+    assert read_all(log) == copies(0, 3)
+
+
+def test_a_full_disk_is_noticed_without_reading_what_is_there(tmp_path: Path) -> None:
+    disk = ScanningDisk()
+    log = open_log(tmp_path, disk=disk)
+    for at in range(200):
+        log.append_as_follower(copies(at, 1))
+    disk.bytes_left, disk.reads = 0, 0
+    with pytest.raises(DiskError):
+        log.append_as_follower(copies(200, 1))
+    assert disk.reads == 0
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex", ".txnindex", ".tmp"])
