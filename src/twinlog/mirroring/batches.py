@@ -97,6 +97,18 @@ def _problem(  # the branch order is the order of the header's bytes
     return f"its leader epoch {epoch} is below {before} of the batch before"
 
 
+def length_before(records: Buffer, offset: Offset) -> int:
+    """Give how many bytes of ``records`` lie before the batch whose base is ``offset``."""
+    position = 0
+    while position + _HEAD_BYTES <= len(records):
+        base, length, *_ = _HEAD.unpack_from(records, position)
+        end = position + _PREFIX_BYTES + length
+        if base >= offset or length < _LENGTH_MIN or end > len(records):
+            break
+        position = end
+    return position
+
+
 def control_batches(records: Buffer) -> Iterator[tuple[int, Offset]]:
     """Give position and base offset of every whole control batch."""
     position = 0

@@ -5,7 +5,7 @@ import pytest
 from support.batches import batch as real_batch
 from support.batches import marker
 from support.mirror_player import batch
-from twinlog.mirroring.batches import control_batches, walk
+from twinlog.mirroring.batches import control_batches, length_before, walk
 from twinlog.model.ids import Offset
 
 
@@ -60,3 +60,10 @@ def test_control_batches_are_found_among_others() -> None:
     data = real_batch(2, base_offset=0)
     raw = data + marker(0, base_offset=2) + real_batch(1, base_offset=3)
     assert list(control_batches(raw)) == [(len(data), 2)]
+
+
+def test_what_lies_before_a_batch_is_found_by_its_offset() -> None:
+    first, second = batch(10, 14, 3), batch(20, 29, 4)
+    assert length_before(first + second, Offset(20)) == len(first)
+    assert length_before(first + second, Offset(10)) == 0
+    assert length_before(first + second[:-1], Offset(99)) == len(first)

@@ -12,6 +12,7 @@ from twinlog.broker.mirrors.work import Fetcher, MirrorWork
 from twinlog.broker.partitions import Partition
 from twinlog.mirroring import effects as do
 from twinlog.mirroring import events as on
+from twinlog.mirroring.batches import length_before
 from twinlog.mirroring.lag import LagInputs
 from twinlog.mirroring.partition import PartitionMirror
 from twinlog.mirroring.policy import MirrorPolicy
@@ -20,6 +21,7 @@ from twinlog.mirroring.shard import Known, WriteState
 from twinlog.mirroring.states import DesiredState, MirrorState
 from twinlog.model.errors import ApiError, CorruptBatchError, DiskError, ErrorCode
 from twinlog.model.ids import LeaderEpoch, Offset, TopicPartition
+from twinlog.wire.primitives import Buffer
 
 log = logging.getLogger(__name__)
 
@@ -242,7 +244,7 @@ class DrivenPartition:
         try:
             match effect:
                 case do.Append(batches):
-                    self.partition.append_mirrored(batches)
+                    self._append(batches)
                 case do.BeginAt(start):
                     self.partition.restart_at(start)
                 case do.RaiseLogStart(start):
@@ -253,6 +255,16 @@ class DrivenPartition:
         except (DiskError, ApiError) as error:
             end = self.partition.log.end
             self.deliver(on.AppendFailed(end, str(error), end))
+
+    def _append(self, batches: Buffer) -> None:
+        """Write batches; the good ones before a bad one are written, and that one is raised."""
+        try:
+            self.partition.append_mirrored(batches)
+        except CorruptBatchError as error:
+            good = length_before(batches, Offset(error.offset))
+            if good:
+                self.partition.append_mirrored(memoryview(batches)[:good])
+            raise
 
     async def _save(self, effect: do.SaveState | do.SaveLastMirrorEpoch, life: int) -> None:
         try:
