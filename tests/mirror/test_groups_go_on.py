@@ -102,16 +102,13 @@ def test_a_group_goes_on_at_the_record_where_it_stood(moved: MovedGroups, client
         moved.group_of(client),
         moved.destination.bootstrap,
     )
-    read = client.consume(bootstrap, topic, group, 10)
-    assert read == [_value(number) for number in range(READ_AT_SOURCE, READ_AT_SOURCE + 10)]
+    # All the rest at once: where a control record lies behind what it was given, kcat commits too
+    # far when it stops early, at Kafka as well.
+    read = client.consume(bootstrap, topic, group, PRODUCED - READ_AT_SOURCE)
+    assert read == [_value(number) for number in range(READ_AT_SOURCE, PRODUCED)]
     client.produce(bootstrap, topic, ["written here 1", "written here 2"])
-    rest = PRODUCED - READ_AT_SOURCE - 10
-    read = client.consume(bootstrap, topic, group, rest + 2)
-    assert read == [
-        *(_value(number) for number in range(READ_AT_SOURCE + 10, PRODUCED)),
-        "written here 1",
-        "written here 2",
-    ]
+    read = client.consume(bootstrap, topic, group, 2)
+    assert read == ["written here 1", "written here 2"]
     end = committed_offset(moved.destination, group, topic)
     # Behind the mirrored records stands the producer reset, which no client sees.
     assert end == PRODUCED + 1 + 2

@@ -6,7 +6,7 @@ ORDER holds ``MOMENT COUNT``, the COUNTth such moment from then on is the proces
 * ``effect NAME``: a mirror partition's machine has ordered that effect, which is not begun;
 * ``event NAME``: what an effect did is durable, and the machine is not told yet;
 * ``append``: a batch of our own (a marker, a reset) is in a log, and nothing that follows is done;
-* ``facts``: a change of cluster facts is committed, and nobody has acted on it.
+* ``stop asked``: that a topic shall be STOPPED is committed, and nobody is told.
 
 SaveState and StateSaved carry the state's name behind them: ``effect SaveState STOPPING``.
 """
@@ -62,10 +62,10 @@ def watch(order: DeathOrder) -> None:
         return appended
 
     async def dying_change(self: Facts, decide: Any) -> Any:
-        before = self.image
+        before = _to_be_stopped(self)
         after = await change(self, decide)
-        if after is not before:
-            order.passes("facts")
+        if _to_be_stopped(self) > before:
+            order.passes("stop asked")
         return after
 
     for owner, name, dying in (
@@ -75,6 +75,11 @@ def watch(order: DeathOrder) -> None:
         (Facts, "change", dying_change),
     ):
         setattr(owner, name, dying)
+
+
+def _to_be_stopped(facts: Facts) -> int:
+    mirrored = [topic.mirror for topic in facts.image.topics.values() if topic.mirror]
+    return sum(mirror.desired_state.name == "STOPPED" for mirror in mirrored)
 
 
 def _named(thing: Any) -> str:
