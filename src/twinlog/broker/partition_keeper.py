@@ -84,9 +84,18 @@ class PartitionKeeper:
         for index in range(len(topic.partitions)):
             of = TopicPartition(topic.name, index)
             if self._partitions.remove(of) is not None:
-                self._logs.delete(of, self._clock.uuid())
                 self._news.tell(of, topic.id)
-                log.info("partition deleted", extra={"partition": str(of)})
+                self._delete(of)
+
+    def _delete(self, of: TopicPartition) -> None:
+        try:
+            self._logs.delete(of, self._clock.uuid())
+        except DiskError as error:
+            # It is set aside when a topic gets its name, or found without a topic at a start.
+            fields = {"partition": str(of), "why": str(error)}
+            log.error("files of a deleted partition are still there", extra=fields)
+            return
+        log.info("partition deleted", extra={"partition": str(of)})
 
     def _keep(self, topic: TopicFact) -> None:
         settings = log_settings(topic.config, self._settings)

@@ -170,11 +170,12 @@ class Logs:
         return self._rename_away(of, unique, STRAY_FOLDER_SUFFIX)
 
     def _rename_away(self, of: TopicPartition, unique: UUID, suffix: str) -> str:
-        log, log_dir = self._logs.pop(of), self._dir_of.pop(of)
-        del self._topic_ids[of]
-        log.close(is_clean=False)
+        log, log_dir = self._logs[of], self._dir_of[of]
         gone = f"{log_dir.path}/{renamed_folder(of, unique, suffix)}"
         self._disk.rename(log.folder, gone)
+        # Only now: a folder that kept its name must not be taken for that of a new topic.
+        del self._logs[of], self._dir_of[of], self._topic_ids[of]
+        log.close(is_clean=False)
         log_dir.high_watermarks.pop(of, None)
         return gone
 
@@ -215,8 +216,12 @@ class Logs:
         return self._trash.take_due(now_ms, delay_ms)
 
     def empty_trash(self, paths: list[str]) -> None:
-        """Remove files and folders; this may be run on another thread."""
+        """Remove files and folders; this may be run on another thread. Raises DiskError."""
         self._trash.empty(paths)
+
+    def put_back_trash(self, paths: list[str]) -> None:
+        """Keep what could not be removed, to be taken out again later."""
+        self._trash.put_back(paths)
 
     def close(self, *, is_clean: bool, broker_epoch: int = -1) -> None:
         """Close every log; after a clean close the next start reads no batches."""

@@ -46,8 +46,12 @@ class Trash:
                 del self._waiting[path]
         return due
 
+    def put_back(self, paths: list[str]) -> None:
+        """Take in again what was taken out and may still be there; its wait begins anew."""
+        self._waiting.update(dict.fromkeys(paths, _UNDATED))
+
     def empty(self, paths: list[str]) -> None:
-        """Remove files and folders."""
+        """Remove files and folders; what is gone already is no error. Raises DiskError."""
         for path in paths:
             if path.endswith(DELETED_SUFFIX):
                 self._files.disk.remove(path)

@@ -14,8 +14,10 @@ from twinlog.cluster.facts import PartitionFact, TopicFact
 from twinlog.cluster.image import ClusterImage
 from twinlog.config.broker import BROKER
 from twinlog.config.declare import Settings
+from twinlog.model.errors import DiskError
 from twinlog.model.ids import BrokerId, LeaderEpoch, TopicId, TopicName, TopicPartition
 from twinlog.replication.fetch_sessions import FetchSessions
+from twinlog.storage.disk import Disk
 from twinlog.storage.logs import Logs
 from twinlog.storage.settings import LogSettings
 
@@ -23,12 +25,27 @@ ME, OTHER = BrokerId(1), BrokerId(2)
 NAME = TopicName("t")
 
 
+class StuckDisk(Disk):
+    """A disk on which nothing can be renamed while ``is_stuck``."""
+
+    __slots__ = ("is_stuck",)
+
+    def __init__(self) -> None:
+        self.is_stuck = False
+
+    def rename(self, path: str, to: str) -> None:
+        if self.is_stuck:
+            raise DiskError(f"cannot rename {path}: Input/output error")
+        super().rename(path, to)
+
+
 class World:
     """A keeper, and the image it follows."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.logs = Logs([str(folder)])
+        self.disk = StuckDisk()
+        self.logs = Logs([str(folder)], disk=self.disk)
         self.partitions = Partitions()
         self.image = ClusterImage()
         news = PartitionNews(Waiting(), FetchSessions(1, lambda: 1))
@@ -108,6 +125,20 @@ def test_a_topic_made_again_under_its_name_begins_empty(world: World) -> None:
     world.change(topic(id_=2))
     partition = world.partitions.led(of(0))
     assert (partition.topic_id, partition.log.end) == (UUID(int=2), 0)
+
+
+def test_files_that_cannot_be_given_up_are_no_new_topics_files(world: World) -> None:
+    world.change(topic())
+    world.partitions.led(of(0)).append(batch(1), now_ms=1)
+    world.disk.is_stuck = True
+    world.change(TopicDeleted(NAME))
+    assert world.partitions.find(of(0)) is None
+    world.change(topic(id_=2))
+    assert world.partitions.find(of(0)) is None, "its folder holds another topic's records"
+    world.disk.is_stuck = False
+    world.keeper.catch_up(world.image, world.image)
+    assert world.partitions.led(of(0)).log.end == 0
+    assert any("-stray" in path.name for path in world.folder.iterdir())
 
 
 def test_a_folder_left_by_another_topic_of_the_name_is_set_aside_with_its_records(

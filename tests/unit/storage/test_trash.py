@@ -29,3 +29,16 @@ def test_folders_go_with_all_they_hold(tmp_path: Path) -> None:
     trash.add_folder(str(folder))
     trash.empty(trash.take_due(0, 0))
     assert not folder.exists()
+
+
+def test_what_could_not_be_removed_waits_again(tmp_path: Path) -> None:
+    trash = home().trash
+    path = tmp_path / "0.log"
+    path.write_bytes(b"x")
+    trash.add(str(path))
+    due = trash.take_due(0, 0)
+    trash.put_back(due)
+    assert trash.take_due(100, 60) == []
+    assert trash.take_due(160, 60) == due
+    trash.empty([*due, *due])
+    assert list(tmp_path.iterdir()) == []

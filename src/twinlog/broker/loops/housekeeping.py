@@ -123,5 +123,10 @@ class Housekeeping:
         while True:
             await asyncio.sleep(TRASH_INTERVAL_MS / 1000)
             paths = self._logs.take_trash(self._clock.wall_ms(), self._delete_delay_ms)
-            if paths:
+            if not paths:
+                continue
+            try:
                 await asyncio.to_thread(self._logs.empty_trash, paths)
+            except DiskError as error:
+                log.error("deleted files cannot be removed yet", extra={"why": str(error)})
+                self._logs.put_back_trash(paths)

@@ -1,9 +1,12 @@
+import asyncio
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from support.batches import batch
 from twinlog.broker.clock import Clock
+from twinlog.broker.loops import housekeeping
 from twinlog.broker.loops.housekeeping import Housekeeping
 from twinlog.broker.partition_news import PartitionNews
 from twinlog.broker.partitions import Partition, Partitions
@@ -11,9 +14,11 @@ from twinlog.broker.waiting import Waiting
 from twinlog.cluster.facts import DesiredState, MirrorTopicFact
 from twinlog.config.broker import BROKER
 from twinlog.config.declare import Settings
+from twinlog.model.errors import DiskError
 from twinlog.model.ids import NO_TOPIC_ID, BrokerId, LeaderEpoch, TopicName, TopicPartition
 from twinlog.replication.fetch_sessions import FetchSessions
 from twinlog.replication.leader import LeaderReplica
+from twinlog.storage.disk import Disk
 from twinlog.storage.logs import Logs
 from twinlog.storage.settings import LogSettings
 
@@ -21,12 +26,28 @@ OF = TopicPartition(TopicName("t"), 0)
 ME = BrokerId(1)
 
 
+class StickyDisk(Disk):
+    """A disk that keeps what should be removed, a number of times."""
+
+    __slots__ = ("refusals",)
+
+    def __init__(self) -> None:
+        self.refusals = 0
+
+    def remove_folder(self, path: str) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise DiskError(f"cannot remove {path}: Input/output error")
+        super().remove_folder(path)
+
+
 class World:
     """One partition with three old segments of one batch each, and who keeps it tidy."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.logs = Logs([str(folder)])
+        self.disk = StickyDisk()
+        self.logs = Logs([str(folder)], disk=self.disk)
         log = self.logs.create(OF, NO_TOPIC_ID, LogSettings(retention_ms=1_000))
         replica = LeaderReplica(
             ME,
@@ -45,7 +66,7 @@ class World:
         for _ in range(3):
             self.partition.append(batch(2, timestamp=1_000), now_ms=1_000)
             log.roll()
-        settings = Settings.of(BROKER, {})
+        settings = Settings.of(BROKER, {"log.segment.delete.delay.ms": "0"})
         self.housekeeping = Housekeeping(settings, self.logs, partitions, Clock())
 
 
@@ -81,3 +102,20 @@ def test_idle_producers_are_forgotten(world: World) -> None:
     assert world.partition.log.producer_count == 1, "it has written since the last look"
     world.housekeeping.expire_producers()
     assert world.partition.log.producer_count == 0
+
+
+async def test_files_that_cannot_be_removed_are_tried_again_and_stop_nobody(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "TRASH_INTERVAL_MS", 1)
+    world.disk.refusals = 2
+    world.logs.delete(OF, UUID(int=1))
+    assert list(world.folder.glob("*-delete"))
+    running = asyncio.ensure_future(world.housekeeping.run())
+    for _ in range(100_000):
+        if not list(world.folder.glob("*-delete")):
+            break
+        await asyncio.sleep(0)
+    assert (world.disk.refusals, list(world.folder.glob("*-delete"))) == (0, [])
+    assert not running.done()
+    running.cancel()
