@@ -19,6 +19,8 @@ LENGTH_BYTES: Final = 4
 SCRATCH_BYTES: Final = 256 * 1024
 BIG_FRAME_BYTES: Final = 64 * 1024
 """From here on a frame that did not arrive at once stays where it was received."""
+WRITABLE_FRAME_BYTES: Final = 4 * 1024
+"""From here on a frame can be written to, so that a produced batch is stamped where it lies."""
 FIRST_STEP_BYTES: Final = 64 * 1024
 SIZE_STEP_BYTES: Final = 256 * 1024
 KEPT_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -88,7 +90,8 @@ class FrameReader:
     """One connection's place in its byte stream.
 
     ``buffer`` says where the next bytes go, ``take`` how many came. Frames are given without
-    their length: ``bytes``, or a ``memoryview`` of a buffer of their own. Both own their memory.
+    their length: ``bytes``, a ``bytearray``, or a ``memoryview`` of a buffer of their own. All own
+    their memory.
     """
 
     __slots__ = ("_buffers", "_filled", "_frame_bytes_max", "_head", "_own", "_setting", "_size")
@@ -146,7 +149,8 @@ class FrameReader:
             if position + size > end:
                 self._begin(size, view[position:end])
                 return frames
-            frames.append(bytes(view[position : position + size]))
+            make = bytes if size < WRITABLE_FRAME_BYTES else bytearray
+            frames.append(make(view[position : position + size]))
             position += size
         self._head = bytes(view[position:end])
         return frames
@@ -177,11 +181,10 @@ class FrameReader:
 
     def _finish(self, own: bytearray) -> Buffer:
         self._own = None
-        view = memoryview(own)[: self._size]
         if self._size < BIG_FRAME_BYTES:
-            return bytes(view)
+            return own  # which has exactly the frame's size
         self._buffers.keep(own)
-        return view
+        return memoryview(own)[: self._size]
 
     def _refuse(self, size: int, beginning: bytes) -> None:
         if beginning[:2] in _TLS_BEGINNINGS:

@@ -65,7 +65,8 @@ class LogParts:
         Raises DiskError, with everything as it was; where the disk does not even allow that,
         nothing more is written until it does.
         """
-        self._undo()
+        if self.undo_to is not None:
+            self._undo()
         at, batches = 0, admitted.batches
         old_end, old_epochs = self.end, self.epochs.history.entries
         try:

@@ -138,13 +138,15 @@ class Segment:
         """Enter batches that were written from ``start`` on into the indexes."""
         indexed = self._last_indexed_position()
         timestamp, timestamp_offset = self._times_known()
-        base, entered = self.base, self._last_entered_time()
+        base, entered = self.base, None
         for at, header in batches:
             if header.max_timestamp > timestamp:
                 timestamp, timestamp_offset = header.max_timestamp, header.last_offset
             position = start + at
             if position - indexed > interval_bytes:
                 self.offsets.append(header.base_offset + header.last_offset_delta - base, position)
+                if entered is None:  # it may have to be read from the file
+                    entered = self._last_entered_time()
                 if timestamp > entered:
                     self.times.append(timestamp, timestamp_offset - base)
                     entered = timestamp
