@@ -99,8 +99,11 @@ def test_a_failed_partition_can_be_stopped_and_written_to(
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ("bootstrap.servers={kafka}\nfetch.wait.max.mss=100\n", ["fetch.wait.max.mss", ":2"]),
-        ("bootstrap.servers={kafka}\nfetch.max.bytes=lots\n", ["fetch.max.bytes", "lots", ":2"]),
+        ("bootstrap.servers={kafka}\nfetch.wait.max.mss=100\n", ["fetch.wait.max.mss", "line 2"]),
+        (
+            "bootstrap.servers={kafka}\nfetch.max.bytes=lots\n",
+            ["fetch.max.bytes", "lots", "line 2"],
+        ),
         ("topics.include=a\n", ["bootstrap.servers"]),
         ("bootstrap.servers={kafka}\ntopics.include=a(\n", ["topics.include", "a("]),
         ("bootstrap.servers=127.0.0.1:{nobody}\n", ["127.0.0.1:{nobody}", "cannot be reached"]),
