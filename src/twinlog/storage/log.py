@@ -214,6 +214,8 @@ class PartitionLog:
         when the log does not reach to that offset.
         """
         self._check_in_range(from_offset)
+        if from_offset >= up_to:
+            return None  # as for every reader that waits at the end
         at = self._parts.index_of(from_offset)
         for segment in self._parts.segments[at:]:
             found = segment.locate(from_offset)

@@ -243,6 +243,8 @@ class Producers:
 
         The high watermark never falls, so what it has passed is forgotten.
         """
+        if not self._finished and not self._open:
+            return None  # asked at every fetch
         if self._finished:
             self._finished = [one for one in self._finished if one.marker_offset >= high_watermark]
         firsts = [one.first_offset for one in self._finished]

@@ -216,6 +216,8 @@ class Segment:
 
     def bound_after(self, position: int) -> int | None:
         """Give an indexed offset at or after ``position``; None when none is that far."""
+        if position >= self.size:
+            return None
         index = self.offsets.count_up_to(position - 1, column=1)
         if index == len(self.offsets):
             return None

@@ -14,6 +14,7 @@ from twinlog.storage.open_files import OpenFiles
 OFFSET_ENTRY: Final = Struct(">ii")  # offset from the segment's base, file position
 TIME_ENTRY: Final = Struct(">qi")  # timestamp, offset from the segment's base
 WAITING_BYTES_MAX: Final = 4_080  # a multiple of both entry sizes, below a page
+PAGE_ENTRIES: Final = 256
 _UNKNOWN: Final = -1
 
 
@@ -59,7 +60,24 @@ class SparseIndex:
 
     def count_up_to(self, value: int, *, column: int = 0) -> int:
         """Count the entries whose ``column`` is at most ``value``."""
-        return bisect_right(range(len(self)), value, key=lambda index: self.entry(index)[column])
+
+        def column_of(index: int) -> int:
+            return self.entry(index)[column]
+
+        stored, count = self._stored(), len(self)
+        if stored < count and column_of(stored) <= value:
+            return bisect_right(range(count), value, lo=stored, key=column_of)
+        # Of the file, only the first entry of some pages is read, and then the one page it is in.
+        pages = bisect_right(range(0, stored, PAGE_ENTRIES), value, key=column_of)
+        return self._count_in_page(pages - 1, value, column) if pages else 0
+
+    def _count_in_page(self, number: int, value: int, column: int) -> int:
+        """Count as ``count_up_to`` does where the last such entry is in that page of the file."""
+        start, size, unpack = number * PAGE_ENTRIES, self._entry.size, self._entry.unpack_from
+        length = min(PAGE_ENTRIES, self._stored() - start) * size
+        page = self._files.disk.read(self._files.get(self._path), length, start * size)
+        found = range(len(page) // size)
+        return start + bisect_right(found, value, key=lambda at: unpack(page, at * size)[column])
 
     def append(self, first: int, second: int) -> None:
         """Add an entry that is above the last one in both columns."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support.logs import home
 from twinlog.storage.sparse_index import (
     OFFSET_ENTRY,
+    PAGE_ENTRIES,
     TIME_ENTRY,
     WAITING_BYTES_MAX,
     SparseIndex,
@@ -78,3 +79,16 @@ def test_a_torn_entry_at_the_end_is_no_entry(tmp_path: Path) -> None:
     index.append(3, 4)
     index.write()
     assert path.read_bytes() == OFFSET_ENTRY.pack(1, 2) + OFFSET_ENTRY.pack(3, 4)
+
+
+def test_an_index_of_many_pages_is_searched_page_by_page(tmp_path: Path) -> None:
+    index = SparseIndex(home().files, str(tmp_path / "0.index"), OFFSET_ENTRY)
+    for at in range(3 * PAGE_ENTRIES + 9):
+        index.append(2 * at, 10 * at)
+        if at == 3 * PAGE_ENTRIES + 4:
+            index.write()
+    entries = [index.entry(at) for at in range(len(index))]
+    for column, step in ((0, 2), (1, 10)):
+        values = [entry[column] for entry in entries]
+        for value in range(-1, values[-1] + 2, step // 2):
+            assert index.count_up_to(value, column=column) == bisect_right(values, value)
