@@ -11,7 +11,8 @@ from typing import Final
 
 from twinlog.broker.context import Broker, Context
 from twinlog.broker.mirrors.descriptions import (
-    describe_partition,
+    describe_mirror,
+    forget_partitions,
     keys_of,
     known_partitions,
     state_of,
@@ -25,7 +26,7 @@ from twinlog.broker.mirrors.source import (
 )
 from twinlog.broker.mirrors.source_reads import seen_topics, topic_overrides
 from twinlog.cluster.changes import Change
-from twinlog.cluster.facts import DesiredState, MirrorFact, TopicFact
+from twinlog.cluster.facts import DesiredState, MirrorFact
 from twinlog.cluster.image import ClusterImage
 from twinlog.cluster.mirrors import (
     check_mirror_name,
@@ -38,8 +39,6 @@ from twinlog.cluster.mirrors import (
     with_stopped_patterns,
 )
 from twinlog.config import mirror as keys
-from twinlog.mirroring.records import MirrorPartition
-from twinlog.mirroring.shard import Known
 from twinlog.mirroring.states import MirrorState
 from twinlog.mirroring.topic_sync import SeenTopic
 from twinlog.model.errors import ApiError, ErrorCode
@@ -53,7 +52,6 @@ from twinlog.wire.messages.mirrors import (
     DescribeClusterMirrorsRequest,
     DescribeClusterMirrorsResponse,
     DescribedMirror,
-    DescribedMirrorTopic,
     ListClusterMirrorsRequest,
     ListClusterMirrorsResponse,
     ListedMirror,
@@ -110,6 +108,7 @@ async def handle_delete_cluster_mirror(
         await broker.facts.change(lambda image: delete_mirror(image, name))
     except ApiError as error:
         return DeleteClusterMirrorResponse(error_code=error.code, error_message=error.why)
+    await forget_partitions(broker, name)
     return DeleteClusterMirrorResponse()
 
 
@@ -323,47 +322,8 @@ async def handle_describe_cluster_mirrors(
             code = ErrorCode.UNKNOWN_CLUSTER_MIRROR
             described.append(DescribedMirror(error_code=code, error_message=why, mirror_name=name))
         elif request.cluster_id is None or request.cluster_id == fact.source_cluster_id:
-            described.append(_described(context.broker, fact, request, known))
+            described.append(describe_mirror(context.broker, fact, request.topics, known))
     return DescribeClusterMirrorsResponse(mirrors=tuple(described))
-
-
-def _described(
-    broker: Broker,
-    mirror: MirrorFact,
-    request: DescribeClusterMirrorsRequest,
-    known: Mapping[MirrorPartition, Known],
-) -> DescribedMirror:
-    wanted = None if request.topics is None else {t.topic_name: t for t in request.topics}
-    topics = []
-    for topic in sorted(broker.facts.image.topics_of_mirror(mirror.name), key=lambda t: t.name):
-        if wanted is not None and topic.name not in wanted:
-            continue
-        only = wanted[topic.name].partitions if wanted is not None else ()
-        topics.append(_described_topic(broker, mirror.name, topic, only, known))
-    return DescribedMirror(
-        mirror_name=mirror.name,
-        source_bootstrap=mirror.config.get(BOOTSTRAP, ""),
-        source_cluster_id=mirror.source_cluster_id,
-        topics=tuple(topics),
-    )
-
-
-def _described_topic(
-    broker: Broker,
-    mirror: str,
-    topic: TopicFact,
-    only: tuple[int, ...],
-    known: Mapping[MirrorPartition, Known],
-) -> DescribedMirrorTopic:
-    status = broker.mirrors.status_of(mirror)
-    return DescribedMirrorTopic(
-        topic_name=topic.name,
-        partitions=tuple(
-            describe_partition(broker, topic, known.get(of), status, of.partition)
-            for of in keys_of(mirror, topic)
-            if not only or of.partition in only
-        ),
-    )
 
 
 # Names and patterns

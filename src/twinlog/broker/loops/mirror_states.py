@@ -12,6 +12,7 @@ from typing import Any, Final
 from twinlog.broker.context import Broker
 from twinlog.broker.internal_topics import mirror_state_topic
 from twinlog.broker.mirror_board import MirrorBoard, MirrorStatus
+from twinlog.broker.mirrors.descriptions import forget_partitions, known_partitions
 from twinlog.broker.mirrors.driven import DrivenPartition
 from twinlog.broker.mirrors.own_topics import desired_state
 from twinlog.broker.mirrors.questions import Questions
@@ -26,12 +27,11 @@ from twinlog.config.topic import MIRROR_SUPPORT_UNCLEAN_LEADER_ELECTION, topic_s
 from twinlog.mirroring import events as on
 from twinlog.mirroring.policy import GapPolicy, MirrorPolicy, RetryPolicy
 from twinlog.model.errors import ApiError, DiskError, SettingsError, WireError
-from twinlog.model.ids import BrokerId, TopicPartition
+from twinlog.model.ids import NO_TOPIC_ID, BrokerId, TopicId, TopicName, TopicPartition
 
 log = logging.getLogger(__name__)
 
 BEGIN_AGAIN_S: Final = 5.0
-TOMBSTONE_TIMEOUT_S: Final = 5.0
 _FILTERS: Final = frozenset(
     setting.name
     for setting in (
@@ -93,6 +93,7 @@ class MirrorStates:
         """Keep what runs in step with the image, for ever."""
         try:
             async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._look_for_forgotten())
                 while True:
                     self._board.wake.clear()
                     await self.step(tasks)
@@ -134,20 +135,28 @@ class MirrorStates:
             with suppress(asyncio.CancelledError):
                 await running.task
 
+    async def _look_for_forgotten(self) -> None:
+        """Find mirrors that were deleted while their states could not be."""
+        topic = mirror_state_topic(self._broker.settings).name
+        while topic in self._broker.facts.image.topics:
+            try:
+                known = {of.mirror for of in await known_partitions(self._broker)}
+            except ApiError:
+                await asyncio.sleep(BEGIN_AGAIN_S)
+                continue
+            self._forgotten.update(known - self._broker.facts.image.mirrors.keys())
+            if self._forgotten:
+                self._board.wake.set()
+            return
+
     async def _forget(self, name: str) -> None:
         """Write tombstones for everything known of a mirror that was deleted."""
-        if self._broker.facts.image.topics.get(mirror_state_topic(self._broker.settings).name):
-            try:
-                await self._broker.mirror_states.run_everywhere(
-                    lambda shard, _: shard.delete_mirror(name), timeout_s=TOMBSTONE_TIMEOUT_S
-                )
-            except ApiError as error:
-                fields = {"mirror": name, "why": str(error)}
-                log.warning("states of a deleted mirror not deleted yet", extra=fields)
-                await asyncio.sleep(BEGIN_AGAIN_S)
-                self._board.wake.set()
-                return
-        self._forgotten.discard(name)
+        is_back = name in self._broker.facts.image.mirrors
+        if is_back or await forget_partitions(self._broker, name):
+            self._forgotten.discard(name)
+            return
+        await asyncio.sleep(BEGIN_AGAIN_S)
+        self._board.wake.set()
 
     # One mirror
 
@@ -197,7 +206,7 @@ class MirrorStates:
             name=name,
             settings=settings,
             source=source,
-            questions=Questions(source, lambda: broker.facts.image.cluster_id),
+            questions=Questions(source, lambda: broker.facts.image.cluster_id, self._is_same_topic),
             tasks=tasks,
             clock=broker.clock,
             facts=broker.facts,
@@ -209,6 +218,11 @@ class MirrorStates:
             fetcher_count=broker.settings[keys.MIRROR_NUM_REPLICA_FETCHERS],
         )
 
+    def _is_same_topic(self, name: TopicName, source_id: TopicId) -> bool:
+        """Compare ids; a source that gives none leaves nothing to compare."""
+        topic = self._broker.facts.image.topics.get(name)
+        return topic is None or source_id in (NO_TOPIC_ID, topic.id)
+
     def _update(self, fact: MirrorFact, running: _Running) -> None:
         """Begin and end partitions; tell them what is asked of them and which epoch is seen."""
         work = running.work
@@ -219,18 +233,21 @@ class MirrorStates:
             work.settings = checked_settings(fact.config)
             running.status.refresh_wanted.set()
         present: set[TopicPartition] = set()
+        policies: dict[TopicName, MirrorPolicy] = {}
         for topic, partition in self._partitions_of(fact.name):
             present.add(partition.of)
             assert topic.mirror is not None
             desired = desired_state(topic.mirror.desired_state)
             driven = running.driven.get(partition.of)
-            if driven is not None and driven.partition is partition:
+            if topic.name not in policies:
+                policies[topic.name] = self._policy_of(topic, work)
+            policy = policies[topic.name]
+            if driven is not None and driven.partition is partition and driven.policy == policy:
                 driven.leader_epoch_seen()
                 driven.want(desired)
                 continue
             if driven is not None:
                 driven.close()
-            policy = self._policy_of(topic, work)
             driven = DrivenPartition(partition, work, desired, policy)
             running.driven[partition.of] = driven
             work.receivers[partition.of] = running.status.partitions[partition.of] = driven

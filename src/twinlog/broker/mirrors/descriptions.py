@@ -1,16 +1,26 @@
 """What is told of a mirror's partitions: states from the coordinator, offsets from who fetches."""
 
+import logging
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from twinlog.broker.context import Broker
 from twinlog.broker.mirror_board import MirroredPartition, MirrorStatus
-from twinlog.cluster.facts import MIRROR_STATE, TopicFact
+from twinlog.cluster.facts import MIRROR_STATE, MirrorFact, TopicFact
+from twinlog.config.mirror import BOOTSTRAP_SERVERS
 from twinlog.mirroring.records import MirrorPartition
 from twinlog.mirroring.shard import Known
 from twinlog.mirroring.states import MirrorState
+from twinlog.model.errors import ApiError
 from twinlog.model.ids import NO_OFFSET, TopicPartition
-from twinlog.wire.messages.mirrors import DescribedMirrorPartition
+from twinlog.wire.messages.mirrors import (
+    DescribedMirror,
+    DescribedMirrorPartition,
+    DescribedMirrorTopic,
+    MirrorTopicToDescribe,
+)
+
+log = logging.getLogger(__name__)
 
 READ_TIMEOUT_S: Final = 5.0
 
@@ -35,6 +45,50 @@ def keys_of(mirror: str, topic: TopicFact) -> Iterator[MirrorPartition]:
     """Give the keys of a topic's partitions in ``__mirror_state``."""
     for index in range(len(topic.partitions)):
         yield MirrorPartition(mirror=mirror, topic_id=topic.id, partition=index)
+
+
+async def forget_partitions(broker: Broker, mirror: str) -> bool:
+    """Delete the states of a mirror that was deleted; False if that has to be tried again."""
+    if MIRROR_STATE not in broker.facts.image.topics:
+        return True
+    try:
+        await broker.mirror_states.run_everywhere(
+            lambda shard, _: shard.delete_mirror(mirror), timeout_s=READ_TIMEOUT_S
+        )
+    except ApiError as error:
+        fields = {"mirror": mirror, "why": str(error)}
+        log.warning("states of a deleted mirror not deleted yet", extra=fields)
+        return False
+    return True
+
+
+def describe_mirror(
+    broker: Broker,
+    mirror: MirrorFact,
+    wanted: tuple[MirrorTopicToDescribe, ...] | None,
+    known: Mapping[MirrorPartition, Known],
+) -> DescribedMirror:
+    """Describe a mirror: all of its topics, or those that are wanted."""
+    only = None if wanted is None else {topic.topic_name: topic.partitions for topic in wanted}
+    status = broker.mirrors.status_of(mirror.name)
+    topics = sorted(broker.facts.image.topics_of_mirror(mirror.name), key=lambda t: t.name)
+    return DescribedMirror(
+        mirror_name=mirror.name,
+        source_bootstrap=mirror.config.get(BOOTSTRAP_SERVERS.name, ""),
+        source_cluster_id=mirror.source_cluster_id,
+        topics=tuple(
+            DescribedMirrorTopic(
+                topic_name=topic.name,
+                partitions=tuple(
+                    describe_partition(broker, topic, known.get(of), status, of.partition)
+                    for of in keys_of(mirror.name, topic)
+                    if not only or not only[topic.name] or of.partition in only[topic.name]
+                ),
+            )
+            for topic in topics
+            if only is None or topic.name in only
+        ),
+    )
 
 
 def describe_partition(

@@ -53,7 +53,7 @@ class DrivenPartition:
         )
         self.desired = desired
         self._work: Final = work
-        self._policy: Final = policy
+        self.policy: Final = policy
         self._machine = PartitionMirror(self.key, policy)
         self._life = 0
         self._is_started = False
@@ -96,7 +96,7 @@ class DrivenPartition:
         if known is None or life != self._life:
             return
         lag = self._machine.lag
-        self._machine = PartitionMirror(self.key, self._policy, lag=lag)
+        self._machine = PartitionMirror(self.key, self.policy, lag=lag)
         self._is_started = True
         if known.mirror_state == MirrorState.STOPPED and self.desired == DesiredState.STOPPED:
             self.partition.release_from_mirror()

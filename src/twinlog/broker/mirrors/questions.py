@@ -15,7 +15,7 @@ from twinlog.mirroring.effects import (
     ReadSourceMirrors,
 )
 from twinlog.model.errors import ApiError, ErrorCode
-from twinlog.model.ids import BrokerId, LeaderEpoch, Offset, TopicName, TopicPartition
+from twinlog.model.ids import BrokerId, LeaderEpoch, Offset, TopicId, TopicName, TopicPartition
 from twinlog.network.exchange import PeerUnavailable
 from twinlog.network.peers import raise_for
 from twinlog.wire.messages.mirrors import (
@@ -64,6 +64,8 @@ class Questions:
 
     source: SourceCluster
     own_cluster_id: Callable[[], str]
+    is_same_topic: Callable[[TopicName, TopicId], bool] | None = None
+    """Whether a topic of the source, by the id it has there, is the one that is mirrored."""
     _waiting: list[Asked] = field(default_factory=list)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -145,6 +147,10 @@ class Questions:
 
     def _leader(self, one: Asked, topic_error: int) -> on.Event:
         of, turn = one.of, one.question.turn
+        there = self.source.topic_id(of.topic)
+        if self.is_same_topic is not None and not self.is_same_topic(of.topic, there):
+            why = f"topic {of.topic} of the source has another id now, {there}"
+            return on.SourceRefused(ErrorCode.INCONSISTENT_TOPIC_ID, why, turn)
         leader = self.source.peers.leader_of(of)
         if topic_error or self.source.peers.metadata.partition(of) is None:
             code = topic_error or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
