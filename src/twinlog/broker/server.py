@@ -56,7 +56,7 @@ from twinlog.metastore.memory import open_memory_store
 from twinlog.metastore.sqlite import open_sqlite_store
 from twinlog.metastore.store import StoreError
 from twinlog.mirroring.shard import MirrorShard
-from twinlog.model.errors import DiskError, SettingsError
+from twinlog.model.errors import ApiError, DiskError, SettingsError
 from twinlog.model.ids import BrokerId, TopicName, TopicPartition
 from twinlog.network.connection import Answer, Limits
 from twinlog.network.listener import Listener
@@ -122,7 +122,7 @@ class Server:
         self._partitions: Final = Partitions()
         self._stop: Final = asyncio.Event()
         self._is_open: Final = asyncio.Event()
-        self._doors: list[Door] = []
+        self._doors: Final[list[Door]] = []
         folders: tuple[str, ...] = settings[LOG_DIRS]
         self._logs: Final = Logs(folders)
 
@@ -248,7 +248,7 @@ class Server:
                         mirroring.run(),
                     )
                 ]
-                self._doors = await self._open_doors(tasks, Dispatch(ROWS, broker))
+                await self._open_doors(tasks, Dispatch(ROWS, broker))
                 await self._register(facts, cluster_id)
                 watch.begin()
                 self._is_open.set()
@@ -263,9 +263,11 @@ class Server:
                     task.cancel()
             is_clean = True
         finally:
+            for door in self._doors:  # still open where something failed
+                await door.listener.stop(0)
             self._close(is_clean=is_clean)
 
-    async def _open_doors(self, tasks: asyncio.TaskGroup, dispatch: Dispatch) -> list[Door]:
+    async def _open_doors(self, tasks: asyncio.TaskGroup, dispatch: Dispatch) -> None:
         """Listen everywhere; requests wait until the partitions are there."""
 
         async def answer_when_open(frame: Buffer, peer: Peer) -> Parts | None:
@@ -283,7 +285,6 @@ class Server:
             idle_ms_max=self._settings[CONNECTIONS_MAX_IDLE_MS],
         )
         told = {endpoint.name: endpoint for endpoint in advertised(self._settings)}
-        doors = []
         for endpoint in endpoints(self._settings):
             listener = Listener(tasks, answer, limits=limits, name=endpoint.name)
             try:
@@ -294,9 +295,9 @@ class Server:
                     "is another broker running there?"
                 ) from error
             address = told.get(endpoint.name, endpoint)
-            doors.append(Door(listener, replace(address, port=address.port or listener.port)))
+            address = replace(address, port=address.port or listener.port)
+            self._doors.append(Door(listener, address))
             log.info("listening", extra={"listener": str(replace(endpoint, port=listener.port))})
-        return doors
 
     async def _register(self, facts: Facts, cluster_id: str) -> None:
         """Tell the cluster that this broker serves; it leads again, in new leader epochs."""
@@ -315,7 +316,10 @@ class Server:
             named: list[Change] = [] if image.cluster_id else [ClusterNamed(cluster_id)]
             return [*named, BrokerSet(fact), *broker_started(image, self._broker_id, log_epochs)]
 
-        await facts.change(decide)
+        try:
+            await facts.change(decide)
+        except ApiError as error:
+            raise SettingsError(f"the broker cannot say that it serves: {error.why}") from error
 
     def _close(self, *, is_clean: bool) -> None:
         try:

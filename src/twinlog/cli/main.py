@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Final, Protocol, cast
 
 from twinlog.cli.failures import EXIT_FAILED, EXIT_OK, EXIT_USAGE, CliError, UsageError, sentence
-from twinlog.model.errors import ApiError, CorruptBatchError, SettingsError
+from twinlog.model.errors import ApiError, CorruptBatchError, DiskError, SettingsError
 
 EXIT_INTERRUPTED: Final = 130
 
@@ -70,7 +70,7 @@ def _run(command: Command, prog: str, given: list[str]) -> int:
     except UsageError as error:
         parser.print_usage(sys.stderr)
         return _failed(prog, str(error), EXIT_USAGE)
-    except (CliError, SettingsError, CorruptBatchError) as error:
+    except (CliError, SettingsError, CorruptBatchError, DiskError) as error:
         return _failed(prog, str(error), EXIT_FAILED)
     except ApiError as error:
         return _failed(prog, sentence(error.code, error.why), EXIT_FAILED)

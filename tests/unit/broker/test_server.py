@@ -10,6 +10,8 @@ from twinlog.broker.server import group_settings
 from twinlog.config.broker import BROKER
 from twinlog.config.declare import Settings
 from twinlog.groups.settings import GroupSettings
+from twinlog.metastore.sqlite import SqliteTable
+from twinlog.metastore.store import StoreError
 from twinlog.model.errors import SettingsError
 
 
@@ -51,6 +53,18 @@ async def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
         with pytest.raises(SettingsError, match=f"127.0.0.1:{port}"):
             async with local_broker(tmp_path, {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}):
                 pass
+
+
+async def test_a_store_that_is_full_at_the_start_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise StoreError("metadata.db: nothing was written: disk is full")
+
+    monkeypatch.setattr(SqliteTable, "transact", fail)
+    with pytest.raises(SettingsError, match=r"metadata\.db: nothing was written: disk is full"):
+        async with local_broker(tmp_path):
+            pass
 
 
 async def test_records_and_their_end_survive_a_restart(tmp_path: Path) -> None:

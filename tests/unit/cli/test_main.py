@@ -1,5 +1,6 @@
 """One entry point: commands, exit codes, and no traceback ever."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +64,24 @@ def test_a_broker_that_lacks_a_request_is_told_in_one_line(broker: AnsweringBrok
     assert f"CREATE_TOPICS: {broker.bootstrap} does not know it" in ran.err
     assert CREATE_TOPICS.key.name in ran.err
     assert "Traceback" not in ran.err
+
+
+@pytest.mark.slow
+def test_a_disk_that_fails_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    properties = tmp_path / "server.properties"
+    folder = tmp_path / "file" / "data"
+    properties.write_text(f"node.id=1\nlisteners=PLAINTEXT://127.0.0.1:0\nlog.dirs={folder}\n")
+    ran = subprocess.run(
+        [sys.executable, "-m", "twinlog.cli.main", "serve", properties],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(BIN.parent / "src")},
+    )
+    assert ran.returncode == 1
+    assert "Traceback" not in ran.stderr
+    assert str(folder) in ran.stderr
 
 
 def test_a_file_that_is_missing_is_named() -> None:
