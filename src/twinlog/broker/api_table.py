@@ -108,11 +108,16 @@ Handler = Callable[[Request, Context], Response | Awaitable[Response | None] | N
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One API. ``advertised_min`` is below the declared range only where Kafka's own is."""
+    """One API. ``advertised_min`` is below the declared range only where Kafka's own is.
+
+    ``answers_from_image``: an answer given at once is made of the request's body and the cluster
+    image alone, so that it may be kept.
+    """
 
     api: Api[Any, Any]
     handler: Callable[[Any, Context], Any]
     advertised_min: int
+    answers_from_image: bool = False
 
 
 def row(
@@ -120,9 +125,11 @@ def row(
     handler: Handler[Request, Response],
     *,
     advertised_min: int | None = None,
+    answers_from_image: bool = False,
 ) -> Row:
     """Give a row; the type checker compares handler and api."""
-    return Row(api, handler, api.min_version if advertised_min is None else advertised_min)
+    oldest = api.min_version if advertised_min is None else advertised_min
+    return Row(api, handler, oldest, answers_from_image)
 
 
 ROWS: Final = (
@@ -130,7 +137,7 @@ ROWS: Final = (
     row(PRODUCE, handle_produce, advertised_min=0),
     row(FETCH, handle_fetch),
     row(LIST_OFFSETS, handle_list_offsets),
-    row(METADATA, handle_metadata),
+    row(METADATA, handle_metadata, answers_from_image=True),
     row(OFFSET_COMMIT, handle_offset_commit),
     row(OFFSET_FETCH, handle_offset_fetch),
     row(FIND_COORDINATOR, handle_find_coordinator),

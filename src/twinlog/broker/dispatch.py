@@ -2,10 +2,11 @@
 
 import logging
 from collections.abc import Awaitable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, cast
 
 from twinlog.broker.api_table import Row
 from twinlog.broker.context import Broker, Context
+from twinlog.broker.kept_answers import KeptAnswers
 from twinlog.model.errors import ApiError, ErrorCode, WireError
 from twinlog.network.peer import Peer
 from twinlog.wire.api_keys import ApiKey
@@ -22,6 +23,8 @@ from twinlog.wire.primitives import Buffer
 
 log: Final = logging.getLogger(__name__)
 
+Answer: TypeAlias = Parts | Awaitable[Parts | None] | None
+
 
 class Dispatch:
     """Answers every frame of every connection through one table of rows."""
@@ -29,8 +32,9 @@ class Dispatch:
     def __init__(self, rows: tuple[Row, ...], broker: Broker) -> None:
         self._rows: Final[Mapping[int, Row]] = {row.api.key: row for row in rows}
         self._broker: Final = broker
+        self._kept: Final = KeptAnswers()
 
-    def __call__(self, frame: Buffer, peer: Peer) -> Parts | Awaitable[Parts | None] | None:
+    def __call__(self, frame: Buffer, peer: Peer) -> Answer:
         """Answer one frame: at once, later, or (a produce without acks) not at all.
 
         Raises WireError when the connection must be closed: a header that is none, an api or a
@@ -45,8 +49,29 @@ class Dispatch:
             return _refuse_version(row, header)
         if row.api.is_flexible(version):
             position = skip_tags(frame, position)
-        request = decode_request(row.api, frame, version, position)
-        context = Context(self._broker, version, header.client_id, peer)
+        if row.answers_from_image:
+            return self._answer_from_image(row, header, frame, position, peer)
+        return self._answer(row, header, frame, position, peer)
+
+    def _answer_from_image(
+        self, row: Row, header: RequestHeader, frame: Buffer, position: int, peer: Peer
+    ) -> Answer:
+        """Answer as ``_answer`` does, unless the image has been asked the very same before."""
+        image = self._broker.facts.image
+        question = (header.api_key, header.api_version, bytes(frame[position:]))
+        kept = self._kept.find(image, question, header.correlation_id)
+        if kept is not None:
+            return kept
+        answer = self._answer(row, header, frame, position, peer)
+        if isinstance(answer, list):  # one that has to wait changes the image
+            self._kept.keep(image, question, b"".join(cast("list[Buffer]", answer)))
+        return answer
+
+    def _answer(
+        self, row: Row, header: RequestHeader, frame: Buffer, position: int, peer: Peer
+    ) -> Answer:
+        request = decode_request(row.api, frame, header.api_version, position)
+        context = Context(self._broker, header.api_version, header.client_id, peer)
         try:
             answer = row.handler(request, context)
         except ApiError as error:
