@@ -57,9 +57,12 @@ async def test_a_restart_forgets_no_sequence(
 
 @pytest.mark.slow
 @pytest.mark.cluster
-async def test_after_a_kill_all_that_may_be_sent_again_is_known(tmp_path: Path) -> None:
+@pytest.mark.parametrize("segment_bytes", [1 << 20, 1_000], ids=["one segment", "many segments"])
+async def test_after_a_kill_all_that_may_be_sent_again_is_known(
+    tmp_path: Path, segment_bytes: int
+) -> None:
     """Five requests were under way at the crash; of those that came again some were errors."""
-    process = TwinlogProcess(tmp_path)
+    process = TwinlogProcess(tmp_path, settings={"log.segment.bytes": str(segment_bytes)})
     process.start()
     try:
         async with connected_to(process.bootstrap) as broker:

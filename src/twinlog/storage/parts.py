@@ -2,9 +2,10 @@
 
 from bisect import bisect_right
 from contextlib import suppress
+from typing import Final
 
 from twinlog.model.epochs import EpochStart
-from twinlog.model.errors import DiskError
+from twinlog.model.errors import CorruptBatchError, DiskError
 from twinlog.model.ids import Offset
 from twinlog.storage.admit import Admitted
 from twinlog.storage.epochs import EpochFile
@@ -16,6 +17,9 @@ from twinlog.storage.segment import SIZE_BYTES_MAX, Segment
 from twinlog.storage.settings import LogSettings
 from twinlog.storage.snapshots import Snapshots
 from twinlog.wire.records.batch import CONTROL_BIT, BatchHeader
+
+RECALLED_SEGMENTS_MAX: Final = 3
+RECALLED_ENTRIES_MAX: Final = 500  # of the offset index: about 2 MB of small batches
 
 
 class LogParts:
@@ -208,6 +212,23 @@ class LogParts:
                     marker = marker_of(batch, 0, header)
                 producers.apply(header, marker)
         producers.end = up_to
+
+    def recall_producers(self) -> None:
+        """Fill in what a snapshot leaves out: of a producer's last five batches all but one.
+
+        After a crash the client may send any of them again. Only a few segments are searched, of
+        each the end: what was under way at the crash is not far back.
+        """
+        end_at = self.index_of(self.producers.end - 1) + 1
+        headers: list[BatchHeader] = []
+        for segment in self.segments[max(end_at - RECALLED_SEGMENTS_MAX, 0) : end_at]:
+            first = max(len(segment.offsets) - RECALLED_ENTRIES_MAX, 0)
+            start = segment.offsets.entry(first)[1] if first else 0
+            with suppress(CorruptBatchError):  # it is not searched for damage
+                for _, header in scan_headers(self.files.disk, segment.file, start, segment.size):
+                    if header.base_offset < self.producers.end and header.producer_id >= 0:
+                        headers.append(header)
+        self.producers.recall(headers)
 
 
 def _stop_in(segment: Segment, admitted: Admitted, at: int, settings: LogSettings) -> int:

@@ -5,6 +5,8 @@ so a repeat is always one of them. Transactions are followed here as well, since
 the oldest open one began is how far a read_committed consumer may read.
 """
 
+from collections import deque
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from twinlog.model.errors import ApiError, ErrorCode
@@ -119,6 +121,20 @@ class Producers:
         )
         self._open = {producer_id: first for first, producer_id in begun}
 
+    def recall(self, headers: Iterable[BatchHeader]) -> None:
+        """Remember the batches before the one that a snapshot tells; they come in order."""
+        found: dict[int, deque[BatchSpan]] = {}
+        for header in headers:
+            known = self._table.get(header.producer_id)
+            is_data = not header.attributes & CONTROL_BIT and header.base_sequence >= 0
+            if is_data and known is not None and known.epoch == header.producer_epoch:
+                spans = found.setdefault(known.producer_id, deque(maxlen=SPANS_MAX))
+                spans.append(_span_of(header))
+        for producer_id, spans in found.items():
+            known = self._table[producer_id]
+            if len(known.spans) == 1 and spans[-1].last_offset == known.last_offset:
+                known.spans = list(spans)
+
     def reset(self, end: int) -> None:
         """Forget everything; the log ends at ``end``."""
         self.end = end
@@ -179,8 +195,7 @@ class Producers:
 
     def apply(self, header: BatchHeader, marker: Marker | None) -> AbortedTxn | None:
         """Take note of a batch that is in the log; give the transaction it aborts, if any."""
-        delta, base_sequence = header.last_offset_delta, header.base_sequence
-        self.end = header.base_offset + delta + 1
+        self.end = header.base_offset + header.last_offset_delta + 1
         if header.attributes & CONTROL_BIT:  # the properties spelt out: this runs for every batch
             return self._apply_marker(header, marker) if marker is not None else None
         producer_id = header.producer_id
@@ -195,14 +210,7 @@ class Producers:
         spans = producer.spans
         if len(spans) == SPANS_MAX:
             del spans[0]
-        spans.append(
-            BatchSpan(
-                (base_sequence + delta) & SEQUENCE_MASK if base_sequence >= 0 else NO_SEQUENCE,
-                self.end - 1,
-                delta,
-                header.max_timestamp,
-            )
-        )
+        spans.append(_span_of(header))
         producer.last_timestamp = header.max_timestamp
         producer.is_recent = True
         if header.attributes & TRANSACTIONAL_BIT and producer.txn_first_offset == NO_OFFSET:
@@ -276,6 +284,16 @@ class Producers:
         for producer_id in idle:
             del self._table[producer_id]
         return len(idle)
+
+
+def _span_of(header: BatchHeader) -> BatchSpan:
+    delta, base_sequence = header.last_offset_delta, header.base_sequence
+    return BatchSpan(
+        (base_sequence + delta) & SEQUENCE_MASK if base_sequence >= 0 else NO_SEQUENCE,
+        header.base_offset + delta,
+        delta,
+        header.max_timestamp,
+    )
 
 
 def _check_sequence(producer: Producer, header: BatchHeader) -> None:

@@ -125,6 +125,7 @@ class _Loader:
         """Read every batch from the segment at ``base`` on; end the log where one is wrong."""
         log = self._log
         log.replay_producers(base)
+        log.recall_producers()
         log.epochs.forget_from(base)  # and find them again in the batches
         first = next(at for at, segment in enumerate(log.segments) if segment.base == base)
         log.end = Offset(base)

@@ -6,6 +6,7 @@ from support.batches import batch, marker, pid_reset
 from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.storage.markers import marker_of
 from twinlog.storage.producers import Producers
+from twinlog.storage.snapshots import decode_snapshot, encode_snapshot
 from twinlog.storage.txn_index import AbortedTxn
 from twinlog.wire.records.batch import read_header
 
@@ -138,6 +139,26 @@ def test_idle_producers_expire_unless_they_have_a_transaction() -> None:
     assert producers.expire(1_000 + 500, 500) == 1
     assert producers.get(1) is None
     assert producers.get(2) is not None
+
+
+def test_what_a_snapshot_leaves_out_is_recalled_from_the_batches_before_it() -> None:
+    batches = [data(number, number, pid=1) for number in range(8)]
+    batches += [data(8, 0, pid=2), data(9, 0, epoch=1, pid=3), data(10, 1, pid=2)]
+    headers = [read_header(one, 0) for one in batches]
+    producers = Producers()
+    for one in batches:
+        apply(producers, one)
+    loaded = Producers()
+    loaded.load(11, decode_snapshot(encode_snapshot(producers.all())) or [])
+    assert loaded.repeat_of(headers[4]) is None
+    loaded.recall(headers)
+    for header in headers[3:8] + headers[8:]:
+        repeat = loaded.repeat_of(header)
+        assert repeat is not None, header.base_offset
+        assert repeat.first_offset == header.base_offset
+    assert loaded.repeat_of(headers[2]) is None
+    loaded.recall([read_header(data(99, 7, pid=1), 0)])
+    assert loaded.repeat_of(headers[7]) is not None, "what does not fit is not believed"
 
 
 def test_a_producer_of_old_records_is_not_idle_while_it_writes_them() -> None:
