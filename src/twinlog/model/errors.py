@@ -216,6 +216,14 @@ class ApiError(Exception):
         self.why = why
 
 
+class InvalidRecordsError(ApiError):
+    """A batch is refused for some of its records; ``indexes`` tells which, in rising order."""
+
+    def __init__(self, why: str, indexes: tuple[int, ...]) -> None:
+        super().__init__(ErrorCode.INVALID_RECORD, why)
+        self.indexes = indexes
+
+
 class WireError(Exception):
     """The peer broke the protocol; its connection is closed."""
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from twinlog.model.errors import ApiError, CorruptBatchError, ErrorCode
+from twinlog.model.errors import ApiError, CorruptBatchError, ErrorCode, InvalidRecordsError
 from twinlog.model.ids import Offset, ProducerId
 from twinlog.storage.admit import Admitted
 from twinlog.storage.markers import Marker, marker_of
@@ -179,14 +179,18 @@ def _check_timestamps(header: BatchHeader, settings: LogSettings, now_ms: int) -
 
 
 def _check_keys(view: memoryview, position: int, header: BatchHeader) -> None:
-    """Raise ApiError when a record of a compacted topic has no key."""
-    for record in records_of(view, position, header):
-        if record.key is None:
-            raise ApiError(
-                ErrorCode.INVALID_RECORD,
-                f"record {record.offset - header.base_offset} of the batch has no key, "
-                "which a compacted topic needs",
-            )
+    """Raise InvalidRecordsError when records of a compacted topic have no key."""
+    keyless = tuple(
+        record.offset - header.base_offset
+        for record in records_of(view, position, header)
+        if record.key is None
+    )
+    if keyless:
+        raise InvalidRecordsError(
+            f"{len(keyless)} of {header.record_count} records of the batch have no key, which a "
+            f"compacted topic needs; the first is record {keyless[0]}",
+            keyless,
+        )
 
 
 def _compressed_as_asked(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from support.batches import Pair, batch, marker
-from twinlog.model.errors import ApiError, ErrorCode
+from twinlog.model.errors import ApiError, ErrorCode, InvalidRecordsError
 from twinlog.model.ids import ProducerId
 from twinlog.storage.admit_new import NewBatches, admit_new
 from twinlog.storage.settings import LogSettings
@@ -95,6 +95,13 @@ def test_compacted_topics_need_keys() -> None:
     assert code_of(batch(pairs), COMPACTED) == ErrorCode.INVALID_RECORD
     admit(batch([(b"k", None)]), COMPACTED)
     admit(batch(pairs), SETTINGS)
+
+
+def test_every_record_without_a_key_is_named_by_its_place_in_the_batch() -> None:
+    pairs: list[Pair] = [(b"k", b"v"), (None, b"v"), (b"k", b"v"), (None, b"v")]
+    with pytest.raises(InvalidRecordsError, match="2 of 4 records") as refused:
+        admit(batch(pairs, base_offset=700), COMPACTED)
+    assert refused.value.indexes == (1, 3)
 
 
 def test_coordinators_write_markers_and_several_batches() -> None:

@@ -11,7 +11,7 @@ from typing import Final
 from twinlog.broker.context import Context
 from twinlog.broker.partitions import Partition
 from twinlog.cluster.facts import INTERNAL_TOPICS
-from twinlog.model.errors import ApiError, DiskError, ErrorCode, WireError
+from twinlog.model.errors import ApiError, DiskError, ErrorCode, InvalidRecordsError, WireError
 from twinlog.model.ids import NO_TOPIC_ID, TopicId, TopicName, TopicPartition
 from twinlog.wire.messages.produce import (
     ProducedPartition,
@@ -20,6 +20,7 @@ from twinlog.wire.messages.produce import (
     ProduceRequest,
     ProduceResponse,
     ProduceTopic,
+    RecordError,
 )
 
 NO_ACKS: Final = 0
@@ -186,6 +187,12 @@ def _refused_topic(topic: ProduceTopic, error: ApiError) -> ProducedTopic:
 
 
 def _refused(index: int, error: ApiError) -> ProducedPartition:
+    # A record is told by its index alone: with texts, a small batch could ask for a huge answer.
+    bad_records = error.indexes if isinstance(error, InvalidRecordsError) else ()
     return ProducedPartition(
-        index=index, error_code=error.code, base_offset=-1, error_message=error.why
+        index=index,
+        error_code=error.code,
+        base_offset=-1,
+        record_errors=tuple(RecordError(batch_index=one) for one in bad_records),
+        error_message=error.why,
     )

@@ -3,7 +3,7 @@ from uuid import UUID
 
 import pytest
 
-from support.batches import batch
+from support.batches import Pair, batch
 from support.brokers import local_broker
 from twinlog.model.errors import ErrorCode
 from twinlog.wire.messages.produce import (
@@ -60,6 +60,15 @@ async def test_what_is_wrong_with_one_partition_is_said_of_it_alone(tmp_path: Pa
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             ErrorCode.INVALID_RECORD,
         ]
+
+
+async def test_the_records_that_spoil_a_batch_are_told_by_their_index(tmp_path: Path) -> None:
+    async with local_broker(tmp_path, {"log.cleanup.policy": "compact"}) as broker:
+        await broker.make_topic("t")
+        pairs: list[Pair] = [(None, b"v"), (b"k", b"v"), (None, b"v")]
+        answer = await broker.produce("t", batch(pairs))
+        assert answer.error_code == ErrorCode.INVALID_RECORD
+        assert [one.batch_index for one in answer.record_errors] == [0, 2]
 
 
 async def test_acks_of_two_mean_nothing(tmp_path: Path) -> None:
