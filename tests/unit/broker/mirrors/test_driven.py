@@ -1,0 +1,190 @@
+"""Effects carried out on a real log and a real shard, in order, and again after a failure."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from support.batches import batch, marker
+from support.mirror_bench import Bench, mirror_bench, settle
+from twinlog.broker.mirrors import driven as module
+from twinlog.broker.mirrors.driven import DrivenPartition
+from twinlog.broker.partitions import Partition
+from twinlog.cluster.facts import DesiredState as AskedState
+from twinlog.cluster.facts import MirrorTopicFact
+from twinlog.mirroring import effects as do
+from twinlog.mirroring import events as on
+from twinlog.mirroring.policy import MirrorPolicy
+from twinlog.mirroring.shard import WriteState
+from twinlog.mirroring.states import DesiredState, MirrorState
+from twinlog.model.errors import ApiError, ErrorCode
+from twinlog.model.ids import BrokerId, LeaderEpoch, Offset
+
+
+@asynccontextmanager
+async def driven(
+    folder: Path,
+    *states: MirrorState,
+    desired: DesiredState = DesiredState.MIRRORING,
+    isr_of_two: bool = False,
+) -> AsyncIterator[tuple[Bench, Partition, DrivenPartition]]:
+    """Begin a partition of which the states were written before."""
+    async with mirror_bench(folder) as bench:
+        partition = bench.partition(epoch=5, isr_of_two=isr_of_two)
+        partition.mirror = MirrorTopicFact("m", AskedState.MIRRORING)
+        one = DrivenPartition(partition, bench.work, desired, MirrorPolicy())
+        for state in states:
+            bench.states.commit(WriteState(one.key, state))
+        one.begin()
+        await settle()
+        yield bench, partition, one
+        one.close()
+
+
+FOLLOWED = (MirrorState.LOG_ALIGNMENT, MirrorState.MIRRORING)
+
+
+async def follow(one: DrivenPartition, *, end: int) -> None:
+    """Answer what an alignment asks, so that the partition follows."""
+    turn = one._machine.turn
+    one.deliver(on.SourceLeaderFound(BrokerId(7), LeaderEpoch(0), turn))
+    one.deliver(on.SourceRangeFound(Offset(0), Offset(end), turn))
+    if one.partition.log.end:
+        one.deliver(on.EpochEndFound(LeaderEpoch(0), LeaderEpoch(0), Offset(end), turn))
+
+
+def fetched(one: DrivenPartition, raw: bytes, *, at: int = 0) -> on.Fetched:
+    return on.Fetched(Offset(at), Offset(99), Offset(0), raw, one._machine.turn)
+
+
+async def test_a_first_start_is_written_before_anything_is_asked(tmp_path: Path) -> None:
+    async with driven(tmp_path) as (bench, _, one):
+        assert one.state == MirrorState.LOG_ALIGNMENT
+        assert bench.states.shard.known(one.key).mirror_state == MirrorState.LOG_ALIGNMENT
+
+
+async def test_fetched_batches_are_written_unchanged(tmp_path: Path) -> None:
+    async with driven(tmp_path, *FOLLOWED) as (bench, partition, one):
+        await follow(one, end=99)
+        assert bench.fetchers == [(BrokerId(7), 0)]
+        one.deliver(fetched(one, batch(3)))
+        assert partition.log.end == partition.high_watermark == 3
+        assert one.lag.records == 96
+
+
+async def test_the_good_batches_before_a_bad_one_are_kept(tmp_path: Path) -> None:
+    async with driven(tmp_path, *FOLLOWED) as (_, partition, one):
+        await follow(one, end=99)
+        bad = bytearray(batch(3, base_offset=3))
+        bad[-1] ^= 1
+        one.deliver(fetched(one, batch(3) + bytes(bad)))
+        await settle()
+        assert partition.log.end == one.lag.destination_offset == 3
+        assert one.state == MirrorState.FAILED
+
+
+async def test_a_stop_ends_with_markers_and_a_reset_and_lets_writers_in(tmp_path: Path) -> None:
+    async with driven(tmp_path, *FOLLOWED) as (bench, partition, one):
+        await follow(one, end=99)
+        open_transaction = batch(2, producer=(9, 0, 0), is_transactional=True)
+        one.deliver(fetched(one, open_transaction))
+        one.want(DesiredState.STOPPED)
+        await settle()
+        assert one.state == MirrorState.STOPPED
+        assert not partition.log.open_transactions()
+        assert partition.log.end == 4
+        assert partition.mirror is None
+        last = bench.states.shard.known(one.key).last_mirror_epoch
+        assert last is not None
+        assert (last.epoch, last.log_end) == (0, 2)
+
+
+async def test_our_epoch_is_raised_before_the_stop_writes_anything(tmp_path: Path) -> None:
+    async with driven(tmp_path, *FOLLOWED) as (_, partition, one):
+        await follow(one, end=99)
+        one.deliver(fetched(one, batch(1)))
+        partition.log.append_as_follower(batch(1, base_offset=1, leader_epoch=5))
+        one.want(DesiredState.STOPPED)
+        await settle()
+        assert partition.leader_epoch == 6
+        assert partition.log.end == 2
+        one.leader_epoch_seen()
+        await settle()
+        assert one.state == MirrorState.STOPPED
+        assert partition.log.epochs.latest == 6
+
+
+async def test_what_is_not_replicated_in_time_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "REPLICAS_TIMEOUT_S", 0.001)
+    async with driven(tmp_path, *FOLLOWED, desired=DesiredState.STOPPED, isr_of_two=True) as (
+        bench,
+        _,
+        one,
+    ):
+        await bench.waiting.until(lambda: False, [], timeout_s=0.02)
+        assert one.state in (MirrorState.FAILED, MirrorState.STOPPING)
+        assert "replicated up to 0 only" in (one._machine.standing.error or "")
+
+
+async def test_a_stopped_partition_is_opened_to_writers_at_the_start(tmp_path: Path) -> None:
+    stopped = (*FOLLOWED, MirrorState.STOPPING, MirrorState.STOPPED)
+    async with driven(tmp_path, *stopped, desired=DesiredState.STOPPED) as (_, partition, one):
+        assert one.state == MirrorState.STOPPED
+        assert partition.mirror is None
+
+
+async def test_cuts_are_carried_out_and_recorded_with_their_offsets(tmp_path: Path) -> None:
+    async with driven(tmp_path, *FOLLOWED) as (bench, partition, one):
+        partition.append_mirrored(batch(3) + batch(3, base_offset=3))
+        one.carry_out(do.TruncateTo(Offset(3), "why", 0))
+        one.carry_out(do.NoteGap(Offset(3), Offset(9), "gap"))
+        one.carry_out(do.RestartAt(Offset(9), "scratch", 0))
+        one.carry_out(do.BeginAt(Offset(8)))
+        assert (partition.log.start, partition.log.end) == (8, 8)
+        losses = [(loss.first, loss.end, loss.cause) for loss in bench.work.board.losses]
+        assert losses == [(3, 6, "why"), (3, 9, "gap"), (0, 3, "scratch")]
+
+
+async def test_a_fenced_write_makes_a_new_machine_from_what_is_durable(tmp_path: Path) -> None:
+    async with driven(tmp_path, *FOLLOWED) as (bench, _, one):
+        fenced = ApiError(ErrorCode.FENCED_STATE_EPOCH, "another writer")
+        bench.states.failures.append(fenced)
+        one.want(DesiredState.PAUSED)
+        await settle()
+        assert one.state == MirrorState.PAUSED
+
+
+async def test_states_that_cannot_be_read_or_written_yet_are_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "STATE_RETRY_S", 0)
+    async with driven(tmp_path, *FOLLOWED) as (bench, _, one):
+        loading = ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "loading")
+        bench.states.failures += [loading, loading]
+        one.want(DesiredState.PAUSED)
+        await settle()
+        await settle()
+        assert one.state == MirrorState.PAUSED
+
+
+async def test_answers_to_an_older_life_reach_nobody(tmp_path: Path) -> None:
+    async with driven(tmp_path, *FOLLOWED) as (_, partition, one):
+        await follow(one, end=99)
+        old = fetched(one, batch(3))
+        one.close()
+        one.deliver(old)
+        assert partition.log.end == 0
+
+
+async def test_replicas_are_waited_for_and_log_starts_follow(tmp_path: Path) -> None:
+    async with driven(tmp_path, *FOLLOWED) as (_, partition, one):
+        partition.append_mirrored(batch(3) + marker(0, base_offset=3))
+        one.carry_out(do.RaiseLogStart(Offset(2)))
+        one.carry_out(do.AwaitReplicas(0))
+        one.carry_out(do.BumpEpoch(LeaderEpoch(9)))
+        await settle()
+        assert partition.log.start == 2
+        assert partition.leader_epoch == 9

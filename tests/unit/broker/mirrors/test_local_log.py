@@ -1,0 +1,55 @@
+"""What a stopping mirror reads from and writes to the local log."""
+
+from pathlib import Path
+
+from support.batches import batch, pid_reset
+from support.mirror_bench import mirror_bench
+from twinlog.broker.mirrors.local_log import (
+    abort_open_transactions,
+    facts_of,
+    has_pid_reset,
+    write_pid_reset,
+)
+from twinlog.model.ids import Offset
+
+
+async def test_the_facts_of_a_log_are_its_ends_epochs_and_open_transactions(
+    tmp_path: Path,
+) -> None:
+    async with mirror_bench(tmp_path) as bench:
+        partition = bench.partition(epoch=5)
+        partition.append_mirrored(
+            batch(2, leader_epoch=1)
+            + batch(2, base_offset=2, leader_epoch=3, producer=(9, 0, 0), is_transactional=True)
+        )
+        facts = facts_of(partition.log, None)
+        assert (facts.start, facts.end, facts.open_transactions) == (0, 4, 1)
+        assert [(e.epoch, e.start) for e in facts.epochs] == [(1, 0), (3, 2)]
+        assert not facts.has_pid_reset
+
+
+async def test_a_reset_counts_from_the_offset_asked_for_only(tmp_path: Path) -> None:
+    async with mirror_bench(tmp_path) as bench:
+        partition = bench.partition(epoch=5)
+        partition.append_mirrored(batch(2) + pid_reset(base_offset=2) + batch(1, base_offset=3))
+        assert has_pid_reset(partition.log, Offset(0))
+        assert has_pid_reset(partition.log, Offset(2))
+        assert not has_pid_reset(partition.log, Offset(3))
+        assert not has_pid_reset(partition.log, Offset(4))
+
+
+async def test_markers_and_resets_are_written_in_our_own_epoch(tmp_path: Path) -> None:
+    async with mirror_bench(tmp_path) as bench:
+        partition = bench.partition(epoch=5)
+        partition.append_mirrored(
+            batch(2, producer=(9, 3, 0), is_transactional=True)
+            + batch(2, base_offset=2, producer=(11, 0, 0), is_transactional=True)
+        )
+        abort_open_transactions(partition, 1_000)
+        abort_open_transactions(partition, 1_000)
+        write_pid_reset(partition, 1_000)
+        assert partition.log.end == 7
+        assert not partition.log.open_transactions()
+        assert partition.log.producer_count == 0
+        assert partition.log.epochs.epoch_at(Offset(4)) == 5
+        assert facts_of(partition.log, Offset(4)).has_pid_reset
