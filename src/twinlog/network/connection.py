@@ -200,8 +200,15 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._is_turn_due = False
         answers: Parts = []
         turn_bytes = turn_frames = 0
-        while self._can_serve() and turn_frames < TURN_FRAMES_MAX:
-            frame = self._queue.popleft()
+        queue, output = self._queue, self._output
+        # ``_can_serve``, spelt out: this runs for every request.
+        while (
+            queue
+            and self._current is None
+            and turn_frames < TURN_FRAMES_MAX
+            and not (output.is_full or output.is_closing)
+        ):
+            frame = queue.popleft()
             self._queued_bytes -= len(frame)
             turn_frames += 1
             answer = self._answer_to(frame)

@@ -214,6 +214,8 @@ class FetchSessions:
         To be called when its high watermark, stable offset, log start, leader or existence changes,
         and for a session's follower also when its log end does.
         """
+        if not self._watchers:
+            return ()  # told at every append
         by_name = self._watchers.get((topic, partition))
         by_id = self._watchers.get((topic_id, partition))
         if by_name is None and by_id is None:

@@ -169,12 +169,11 @@ class PartitionLog:
                 duplicate=True,
                 taken_bytes=len(new.content),
             )
-        first = self.end
+        first = self._parts.end
         time_ms = now_ms if self.settings.is_log_append_time else NO_TIMESTAMP
         self._write(new.stamped(first, leader_epoch=leader_epoch, log_append_time_ms=time_ms))
-        return Appended(
-            first, Offset(self.end - 1), self.start, time_ms, taken_bytes=len(new.content)
-        )
+        last = Offset(self._parts.end - 1)
+        return Appended(first, last, self.start, time_ms, taken_bytes=len(new.content))
 
     def append_as_follower(
         self, batches: Buffer, *, leader_epoch_max: int = NO_EPOCH_BOUND
@@ -199,7 +198,7 @@ class PartitionLog:
 
     def _write(self, admitted: Admitted) -> None:
         self._parts.write(admitted, self.settings)
-        if self.end - self.recovery_point >= self.settings.flush_messages:
+        if self._parts.end - self.recovery_point >= self.settings.flush_messages:
             self.flush()
 
     # -- read ----------------------------------------------------------------------------------

@@ -119,10 +119,11 @@ class LogParts:
     def _segment_for(self, header: BatchHeader, settings: LogSettings) -> Segment:
         """Give the segment that a batch belongs into; roll when the last one has no room."""
         last = self.segments[-1]
+        size = last.size
         if not last.can_hold(header.last_offset) or (
-            last.size
+            size
             and (
-                last.size + header.length > min(settings.segment_bytes, SIZE_BYTES_MAX)
+                size + header.length > min(settings.segment_bytes, SIZE_BYTES_MAX)
                 or last.is_older_than(settings.segment_ms, header.max_timestamp)
                 or last.has_full_index(settings.index_bytes_max)
             )

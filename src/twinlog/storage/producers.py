@@ -149,11 +149,9 @@ class Producers:
         producer = self._table.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch:
             return None
+        last_sequence = header.last_sequence
         for span in producer.spans:
-            if (
-                span.last_sequence == header.last_sequence
-                and span.first_sequence == header.base_sequence
-            ):
+            if span.last_sequence == last_sequence and span.first_sequence == header.base_sequence:
                 return span
         return None
 
