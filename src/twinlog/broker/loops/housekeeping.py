@@ -17,6 +17,7 @@ from twinlog.config.logs import (
     LOG_SEGMENT_DELETE_DELAY_MS,
 )
 from twinlog.model.errors import DiskError
+from twinlog.storage.log import PartitionLog
 from twinlog.storage.logs import Logs
 
 log = logging.getLogger(__name__)
@@ -106,18 +107,27 @@ class Housekeeping:
         while True:
             await asyncio.sleep(self._flush_interval_ms / 1000)
             try:
-                await self._flush_all()
+                await self.flush_all()
             except DiskError as error:
-                log.error("flush failed", extra={"why": str(error)})
+                log.error("recovery points cannot be written", extra={"why": str(error)})
 
-    async def _flush_all(self) -> None:
+    async def flush_all(self) -> None:
+        """Flush each log that was written to. Raises DiskError."""
         dirty = [one for one in self._logs if one.recovery_point < one.end]
         for first in range(0, len(dirty), FLUSHED_LOGS_PER_TURN_MAX):
             for one in dirty[first : first + FLUSHED_LOGS_PER_TURN_MAX]:
-                flush = one.begin_flush()
-                await asyncio.to_thread(one.run_flush, flush)
-                one.end_flush(flush)
+                if self._logs.get(one.of) is one:  # else its folder may be another's by now
+                    await self._flush(one)
         self._logs.write_points()
+
+    async def _flush(self, one: PartitionLog) -> None:
+        try:
+            flush = one.begin_flush()
+            await asyncio.to_thread(one.run_flush, flush)
+        except DiskError as error:  # the others have theirs flushed all the same
+            log.error("flush failed", extra={"partition": str(one.of), "why": str(error)})
+            return
+        one.end_flush(flush)
 
     async def _empty_trash(self) -> None:
         while True:

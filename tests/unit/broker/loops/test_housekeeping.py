@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
@@ -18,7 +19,8 @@ from twinlog.model.errors import DiskError
 from twinlog.model.ids import NO_TOPIC_ID, BrokerId, LeaderEpoch, TopicName, TopicPartition
 from twinlog.replication.fetch_sessions import FetchSessions
 from twinlog.replication.leader import LeaderReplica
-from twinlog.storage.disk import Disk
+from twinlog.storage.disk import Disk, OpenFile
+from twinlog.storage.log import PartitionLog
 from twinlog.storage.logs import Logs
 from twinlog.storage.settings import LogSettings
 
@@ -27,12 +29,17 @@ ME = BrokerId(1)
 
 
 class StickyDisk(Disk):
-    """A disk that keeps what should be removed, a number of times."""
+    """A disk that keeps what should be removed, a number of times, and may fail to flush."""
 
-    __slots__ = ("refusals",)
+    __slots__ = ("on_sync", "refusals")
 
     def __init__(self) -> None:
         self.refusals = 0
+        self.on_sync: Callable[[str], None] = lambda path: None
+
+    def sync(self, file: OpenFile) -> None:
+        self.on_sync(file.path)
+        super().sync(file)
 
     def remove_folder(self, path: str) -> None:
         if self.refusals:
@@ -119,3 +126,44 @@ async def test_files_that_cannot_be_removed_are_tried_again_and_stop_nobody(
     assert (world.disk.refusals, list(world.folder.glob("*-delete"))) == (0, [])
     assert not running.done()
     running.cancel()
+
+
+def two_more_logs(world: World) -> list[PartitionLog]:
+    logs = [world.partition.log]
+    for index in (1, 2):
+        log = world.logs.create(TopicPartition(OF.topic, index), NO_TOPIC_ID, LogSettings())
+        log.append_as_leader(batch(1), leader_epoch=0, now_ms=1)
+        logs.append(log)
+    return logs
+
+
+async def test_a_log_that_cannot_be_flushed_keeps_no_other_from_it(world: World) -> None:
+    first, second, third = two_more_logs(world)
+
+    def fail(path: str) -> None:
+        if "/t-1/" in path:
+            raise DiskError(f"cannot flush {path}: Input/output error")
+
+    world.disk.on_sync = fail
+    await world.housekeeping.flush_all()
+    assert [log.recovery_point for log in (first, second, third)] == [6, 0, 1]
+    world.disk.on_sync = lambda path: None
+    await world.housekeeping.flush_all()
+    assert second.recovery_point == 1
+
+
+async def test_a_log_deleted_while_others_are_flushed_leaves_nothing_in_its_old_folder(
+    world: World,
+) -> None:
+    _, second, _ = two_more_logs(world)
+
+    def delete_second(path: str) -> None:
+        if world.logs.get(second.of) is second:
+            world.logs.delete(second.of, UUID(int=1))
+            world.logs.create(second.of, NO_TOPIC_ID, LogSettings())
+
+    world.disk.on_sync = delete_second
+    second.roll()
+    await world.housekeeping.flush_all()
+    names = {path.name for path in (world.folder / "t-1").glob("*.log")}
+    assert names == {f"{0:020d}.log"}
