@@ -129,7 +129,8 @@ class Reader(threading.Thread):
 @pytest.mark.timeout(120 + 20 * KILLS)
 async def test_what_was_answered_outlives_every_kill(tmp_path: Path) -> None:
     chance = random.Random(SEED)
-    twinlog = TwinlogProcess(tmp_path)
+    # Small segments, so that some kills come just after one was begun.
+    twinlog = TwinlogProcess(tmp_path, settings={"log.segment.bytes": "50000"})
     twinlog.start()
     create_topic(twinlog, TOPIC, partitions=PARTITIONS)
     raw = [RawWriter(twinlog.bootstrap, f"raw{n}", TOPIC, n) for n in range(2)]
