@@ -22,6 +22,7 @@ from twinlog.wire.records.batch import (
     read_header,
     stamp,
     stamp_log_append_time,
+    unpacked_header,
 )
 from twinlog.wire.records.build import build_batch
 from twinlog.wire.records.compression import Compression, compression_of
@@ -68,7 +69,7 @@ class NewBatches:
                 admitted.markers[end] = self.markers[position]
             elif log_append_time_ms != NO_TIMESTAMP:
                 stamp_log_append_time(self.content, position, timestamp_ms=log_append_time_ms)
-            stamped = BatchHeader._make(HEADER.unpack_from(self.content, position))
+            stamped = unpacked_header(HEADER.unpack_from(self.content, position))
             admitted.batches.append((position, stamped))
             end += header.last_offset_delta + 1
         return admitted
