@@ -55,6 +55,8 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
 def skip_tags(frame: Buffer, position: int) -> int:
     """Step over tagged fields; give the position after them."""
     try:
+        if frame[position] == 0:
+            return position + 1  # as in nearly every header
         count, position = decode_uvarint(frame, position)
         if count > TAGGED_FIELDS_MAX:
             raise WireError(f"{count} tagged fields in a header")
