@@ -181,6 +181,9 @@ class Player:
     def _converged(self) -> on.ReplicasConverged:
         return on.ReplicasConverged(self.machine.turn)
 
+    def _committed(self) -> on.LogCommitted:
+        return on.LogCommitted(self.machine.turn)
+
     def _time(self) -> on.TimeCame:
         return on.TimeCame()
 

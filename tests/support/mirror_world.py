@@ -297,6 +297,8 @@ class World:
                 self.gaps.append((first, end))
             case do.AwaitReplicas(turn):
                 self.answer(on.ReplicasConverged(turn))
+            case do.AwaitCommit(turn):
+                self.answer(on.LogCommitted(turn))
             case do.AppendAbortMarkers(turn):
                 while self.log.open_transactions:
                     self.write_own("end")

@@ -153,6 +153,13 @@ class AwaitReplicas:
 
 
 @dataclass(frozen=True, slots=True)
+class AwaitCommit:
+    """Wait until every in-sync replica has our log end; answer LogCommitted."""
+
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
 class AppendAbortMarkers:
     """Abort every open transaction in our own epoch, replicated; answer StepDone."""
 
@@ -184,6 +191,7 @@ Effect = (
     | RestartAt
     | NoteGap
     | AwaitReplicas
+    | AwaitCommit
     | AppendAbortMarkers
     | AppendPidReset
 )

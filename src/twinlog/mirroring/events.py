@@ -180,6 +180,13 @@ class ReplicasConverged:
 
 
 @dataclass(frozen=True, slots=True)
+class LogCommitted:
+    """Every in-sync replica has the same log as ours."""
+
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
 class TimeCame:
     """The machine's ``deadline_ms`` has passed."""
 
@@ -205,5 +212,6 @@ Event = (
     | StepDone
     | StepFailed
     | ReplicasConverged
+    | LogCommitted
     | TimeCame
 )

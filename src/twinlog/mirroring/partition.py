@@ -19,6 +19,7 @@ from twinlog.mirroring.aligning import (
     TailLost,
 )
 from twinlog.mirroring.effects import (
+    AwaitCommit,
     AwaitReplicas,
     BumpEpoch,
     Effect,
@@ -33,6 +34,7 @@ from twinlog.mirroring.events import (
     Fetched,
     LastMirrorEpochSaved,
     LeaderEpochSeen,
+    LogCommitted,
     LogRead,
     RecoverAsked,
     ReplicasConverged,
@@ -198,8 +200,7 @@ class PartitionMirror:
         return [] if is_reassertion and target == state else self._go_on()
 
     def _enter(self) -> list[Effect]:
-        self.trouble = None
-        self._doubted = None
+        self.trouble = self._doubted = None
         self._troubles = 0
         if self.state in ALIGNING:
             return self._align()
@@ -382,7 +383,7 @@ class PartitionMirror:
                 saved, had_begun = self.last_mirror_epoch, self.standing.had_begun
                 step = next_step(facts, saved, self.own_epoch, self.turn, was_mirroring=had_begun)
                 if step is None:
-                    return self._save(MirrorState.STOPPED)
+                    return [AwaitCommit(self.turn)]
                 if isinstance(step, BumpEpoch):
                     self.deadline_ms = self._now_ms + EPOCH_WAIT_MS
                 return [step]
@@ -391,6 +392,8 @@ class PartitionMirror:
                 return self._read_for_stop()
             case StepDone():
                 return self._read_for_stop()
+            case LogCommitted():
+                return self._save(MirrorState.STOPPED)
             case StepFailed(why):
                 return self._fail(why)
             case _:

@@ -26,7 +26,7 @@ def next_step(
     *,
     was_mirroring: bool,
 ) -> Effect | None:
-    """Give the next order, or None when all is done and STOPPED may be written.
+    """Give the next order, or None when all is written and only has to be committed.
 
     ``saved`` is of this stop: it is deleted together with the step to MIRRORING. A partition that
     had not begun ``was_mirroring`` holds nothing that came from the source by this mirror.

@@ -215,6 +215,8 @@ class DrivenPartition:
                 self._work.bump(self.of, at_least)
             case do.AwaitReplicas(turn):
                 self._spawn(self._replicated(on.ReplicasConverged(turn), self._life))
+            case do.AwaitCommit(turn):
+                self._spawn(self._replicated(on.LogCommitted(turn), self._life))
             case do.NoteGap(first, end, cause):
                 self._work.note_loss(self.of, first, end, cause)
             case _:
@@ -336,7 +338,9 @@ class DrivenPartition:
         self._spawn(self._replicated(on.StepDone(turn), self._life))
         return None
 
-    async def _replicated(self, event: on.StepDone | on.ReplicasConverged, life: int) -> None:
+    async def _replicated(
+        self, event: on.StepDone | on.ReplicasConverged | on.LogCommitted, life: int
+    ) -> None:
         """Tell the machine once all in-sync replicas have the log up to here."""
         end = self.partition.log.end
         is_so = await self._work.waiting.until(

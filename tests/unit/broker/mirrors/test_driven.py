@@ -124,7 +124,7 @@ async def test_what_is_not_replicated_in_time_is_tried_again(
         _,
         one,
     ):
-        await bench.waiting.until(lambda: False, [], timeout_s=0.02)
+        await bench.waiting.until(lambda: False, [], timeout_s=0.05)
         assert one.state in (MirrorState.FAILED, MirrorState.STOPPING)
         assert "replicated up to 0 only" in (one._machine.standing.error or "")
 

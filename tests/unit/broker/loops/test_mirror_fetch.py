@@ -1,0 +1,205 @@
+"""One source broker's fetches: requests by version, answers to the right partition, failures."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from support.batches import batch
+from support.listening import eventually
+from support.mirror_bench import Bench, mirror_bench
+from support.scripted_source import NODE, ScriptedSource, scripted_source
+from twinlog.broker.loops import mirror_fetch as module
+from twinlog.broker.loops.mirror_fetch import MirrorFetch
+from twinlog.broker.mirrors.work import Fetcher
+from twinlog.mirroring import events as on
+from twinlog.mirroring.effects import FetchFrom
+from twinlog.model.errors import ErrorCode
+from twinlog.model.ids import BrokerId, LeaderEpoch, Offset, TopicName, TopicPartition
+from twinlog.wire.messages.fetch import (
+    FETCH,
+    EpochEndOffset,
+    FetchedPartition,
+    FetchedTopic,
+    FetchRequest,
+    FetchResponse,
+)
+
+
+def of(partition: int) -> TopicPartition:
+    return TopicPartition(TopicName("t"), partition)
+
+
+def order(offset: int = 0) -> FetchFrom:
+    return FetchFrom(BrokerId(NODE), LeaderEpoch(3), Offset(offset), LeaderEpoch(2), 1)
+
+
+class Fetching:
+    """A fetcher of both partitions of ``t`` and its source, whose answers tests prepare."""
+
+    def __init__(self, bench: Bench, source: ScriptedSource) -> None:
+        self.requests: list[FetchRequest] = []
+        self.answer = FetchResponse(topics=())
+        self.fetcher = Fetcher()
+        self.heard = [bench.listen("t", partition) for partition in range(2)]
+        self.loop = MirrorFetch(bench.work, BrokerId(NODE), 0, self.fetcher)
+        self.bench = bench
+        source.on(FETCH, self._fetched)
+        for partition in range(2):
+            self.fetcher.plan.put(of(partition), order())
+
+    def _fetched(self, request: FetchRequest, version: int) -> FetchResponse:
+        self.requests.append(request)
+        return self.answer
+
+    def give(self, *partitions: FetchedPartition, by_id: bool = True, throttle: int = 0) -> None:
+        """Prepare the next answer."""
+        topic = (
+            FetchedTopic(topic_id=UUID(int=42), partitions=partitions)
+            if by_id
+            else FetchedTopic(topic="t", partitions=partitions)
+        )
+        self.answer = FetchResponse(topics=(topic,), throttle_time_ms=throttle)
+
+
+@asynccontextmanager
+async def fetching(tmp_path: Path, *, version: int = 17) -> AsyncIterator[Fetching]:
+    async with (
+        scripted_source(ranges={FETCH.key: (4, version)}) as source,
+        mirror_bench(tmp_path, source.address) as bench,
+    ):
+        await bench.source.peers.refresh([TopicName("t")])
+        made = Fetching(bench, source)
+        yield made
+        await made.loop._close()
+
+
+@pytest.mark.parametrize("version", [10, 12, 13, 17])
+async def test_a_fetch_is_a_consumers_and_as_much_as_its_version_allows(
+    tmp_path: Path, version: int
+) -> None:
+    async with fetching(tmp_path, version=version) as made:
+        records = FetchedPartition(
+            partition_index=0, high_watermark=9, log_start_offset=1, records=batch(3)
+        )
+        made.give(records, by_id=version >= 13)
+        await made.loop.step()
+        (request,) = made.requests
+        assert (request.replica_id, request.isolation_level) == (-1, 0)
+        (topic,) = request.topics
+        assert (topic.topic, topic.topic_id.int) == (("t", 0) if version < 13 else ("", 42))
+        asked = topic.partitions[0]
+        assert asked.current_leader_epoch == 3
+        assert asked.last_fetched_epoch == (2 if version >= 12 else -1)
+        (event,) = made.heard[0].events
+        assert isinstance(event, on.Fetched)
+        assert bytes(event.records) == batch(3)
+        assert (event.high_watermark, event.log_start, event.turn) == (9, 1, 1)
+        assert made.heard[1].events == []
+
+
+async def test_topics_are_named_when_the_source_gives_no_ids(tmp_path: Path) -> None:
+    async with fetching(tmp_path) as made:
+        made.bench.source.peers.metadata.topics.clear()
+        made.give(by_id=False)
+        await made.loop.step()
+        assert made.requests[0].topics[0].topic == "t"
+
+
+async def test_errors_and_divergence_go_to_their_partition(tmp_path: Path) -> None:
+    async with fetching(tmp_path) as made:
+        made.give(
+            FetchedPartition(partition_index=0, high_watermark=-1, error_code=6),
+            FetchedPartition(
+                partition_index=1,
+                high_watermark=9,
+                diverging_epoch=EpochEndOffset(epoch=1, end_offset=4),
+            ),
+        )
+        await made.loop.step()
+        (refused,) = made.heard[0].events
+        assert isinstance(refused, on.SourceRefused)
+        assert refused.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert made.heard[1].events == [on.Diverged(1)]
+
+
+async def test_an_answer_to_an_order_that_no_longer_stands_is_passed_over(
+    tmp_path: Path,
+) -> None:
+    async with fetching(tmp_path) as made:
+        orders = made.fetcher.plan.next()
+        made.give(*(FetchedPartition(partition_index=i, high_watermark=9) for i in (0, 1, 5)))
+        made.fetcher.plan.put(of(0), order(7))
+        made.loop.take(made.answer, orders)
+        assert made.heard[0].events == []
+        assert len(made.heard[1].events) == 1
+
+
+async def test_a_partition_nobody_waits_for_is_fetched_no_more(tmp_path: Path) -> None:
+    async with fetching(tmp_path) as made:
+        del made.bench.work.receivers[of(0)]
+        made.give(FetchedPartition(partition_index=0, high_watermark=9))
+        await made.loop.step()
+        assert [one for one, _ in made.fetcher.plan.next()] == [of(1)]
+
+
+async def test_a_source_that_is_gone_is_told_and_left_alone_for_a_while(tmp_path: Path) -> None:
+    async with scripted_source() as source, mirror_bench(tmp_path, source.address) as bench:
+        await bench.source.peers.refresh([TopicName("t")])
+        made = Fetching(bench, source)
+        source.address = bench.source.peers.nodes[BrokerId(NODE)].address
+    assert made.heard[0].events == []
+    async with mirror_bench(tmp_path / "again", source.address) as bench:
+        bench.source.peers.metadata.nodes.update(made.bench.source.peers.metadata.nodes)
+        made.loop = MirrorFetch(bench.work, BrokerId(NODE), 0, made.fetcher)
+        await made.loop.step()
+        (error,) = bench.work.status.task_errors.values()
+        assert "refused" in (error or "")
+        assert bench.work.status.leaders_wanted.is_set()
+
+
+async def test_a_source_that_speaks_no_common_version_refuses_every_partition(
+    tmp_path: Path,
+) -> None:
+    async with (
+        scripted_source(ranges={FETCH.key: (0, 3)}) as source,
+        mirror_bench(tmp_path, source.address) as bench,
+    ):
+        await bench.source.peers.refresh([TopicName("t")])
+        made = Fetching(bench, source)
+        await made.loop.step()
+        (refused,) = made.heard[0].events
+        assert isinstance(refused, on.SourceRefused)
+        assert refused.code == ErrorCode.UNSUPPORTED_VERSION
+
+
+async def test_the_sources_quota_is_honoured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "THROTTLE_S_MAX", 0.05)
+    async with fetching(tmp_path) as made:
+        made.give(throttle=3_600_000)
+        before = asyncio.get_running_loop().time()
+        await made.loop.step()
+        assert asyncio.get_running_loop().time() - before >= 0.05
+
+
+async def test_a_fetcher_without_work_hangs_up_and_begins_again_when_woken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "IDLE_CLOSE_S", 0.001)
+    async with fetching(tmp_path) as made:
+        made.give()
+        await made.loop.step()
+        for partition in range(2):
+            made.fetcher.plan.drop(of(partition))
+        running = asyncio.ensure_future(made.loop.run())
+        async with asyncio.timeout(5):
+            await eventually(lambda: made.loop._connection is None)
+            made.fetcher.plan.put(of(0), order())
+            made.fetcher.wake.set()
+            await eventually(lambda: len(made.requests) > 1)
+        running.cancel()
