@@ -153,13 +153,14 @@ def _read_partition(
         budget.must_answer_now = True
         code = ErrorCode.OFFSET_OUT_OF_RANGE
         return _answer(partition, asked, request, error_code=code), False
-    found = _take(partition, asked, request, budget)
-    is_drained = asked.fetch_offset >= partition.visible_end(_reader(request))
+    up_to = partition.visible_end(_reader(request))
+    found = _take(partition, asked, up_to, budget)
+    is_drained = asked.fetch_offset >= up_to
     return _answer(partition, asked, request, found=found), is_drained
 
 
 def _take(
-    partition: Partition, asked: FetchPartition, request: FetchRequest, budget: Budget
+    partition: Partition, asked: FetchPartition, up_to: Offset, budget: Budget
 ) -> LogSlice | None:
     """Find records for the answer, as many as the partition's and the answer's bounds allow.
 
@@ -170,7 +171,7 @@ def _take(
     found = partition.log.read(
         Offset(asked.fetch_offset),
         max_bytes=min(asked.partition_max_bytes, budget.left_bytes),
-        up_to=partition.visible_end(_reader(request)),
+        up_to=up_to,
         at_least_one=budget.is_untouched,
     )
     if found is not None:
