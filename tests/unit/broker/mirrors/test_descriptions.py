@@ -1,0 +1,82 @@
+"""What is told of a mirrored partition; whole answers are tested with the handler."""
+
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from twinlog.broker.mirror_board import MirrorStatus
+from twinlog.broker.mirrors.descriptions import describe_partition, keys_of, state_of
+from twinlog.broker.partitions import Partitions
+from twinlog.cluster.facts import PartitionFact, TopicFact
+from twinlog.mirroring.lag import LagInputs
+from twinlog.mirroring.records import LastMirrorEpoch, MirrorPartition, PartitionState
+from twinlog.mirroring.shard import Known
+from twinlog.mirroring.states import MirrorState
+from twinlog.model.ids import BrokerId, LeaderEpoch, Offset, TopicId, TopicName, TopicPartition
+from twinlog.wire.messages.mirrors import DescribedMirrorPartition
+
+ME = BrokerId(1)
+TOPIC = TopicFact(
+    TopicName("t"), TopicId(UUID(int=7)), (PartitionFact(ME, LeaderEpoch(0), (ME,), (ME,)),)
+)
+KEY = MirrorPartition(mirror="m", topic_id=UUID(int=7), partition=0)
+
+
+class AtWork:
+    """A partition that is mirrored here."""
+
+    def __init__(self, state: MirrorState, trouble: str | None = None) -> None:
+        self.state = state
+        self.trouble = trouble
+        self.lag = LagInputs()
+
+
+@pytest.fixture
+def broker() -> Any:
+    return SimpleNamespace(partitions=Partitions())
+
+
+def told(
+    broker: Any, at_work: AtWork | None, state: PartitionState | None = None
+) -> DescribedMirrorPartition:
+    status = MirrorStatus()
+    status.task_errors |= {"topics": "cannot list", "fetch from source broker 1": "gone"}
+    if at_work is not None:
+        status.partitions[TopicPartition(TopicName("t"), 0)] = at_work
+    known = None if state is None else Known(KEY, state, LastMirrorEpoch(epoch=3, log_end=9))
+    return describe_partition(broker, TOPIC, known, status, 0)
+
+
+def test_a_partition_nobody_knows_is_unknown(broker: Any) -> None:
+    found = told(broker, None)
+    assert (found.state_value, found.source_offset, found.destination_offset) == ("UNKNOWN", -1, -1)
+    assert found.error_message is None
+
+
+def test_offsets_are_those_of_the_last_answer(broker: Any) -> None:
+    at_work = AtWork(MirrorState.MIRRORING)
+    at_work.lag.answered(Offset(50), Offset(40), 0)
+    found = told(broker, at_work, PartitionState(state=3))
+    assert (found.source_offset, found.destination_offset) == (50, 40)
+    assert (found.last_mirror_epoch, found.last_mirror_offset) == (3, 9)
+
+
+def test_the_error_is_the_partitions_own_before_its_sources(broker: Any) -> None:
+    failed = PartitionState(state=8, error="corrupt", retry_attempt=2)
+    found = told(broker, AtWork(MirrorState.FAILED), failed)
+    assert (found.error_message, found.retry_attempt) == ("corrupt", 2)
+    waiting = AtWork(MirrorState.MIRRORING, trouble="no leader")
+    assert told(broker, waiting, PartitionState(state=3)).error_message == "no leader"
+    dark = AtWork(MirrorState.MIRRORING)
+    assert told(broker, dark, PartitionState(state=3)).error_message == "gone"
+    stopped = AtWork(MirrorState.STOPPED)
+    assert told(broker, stopped, PartitionState(state=7)).error_message is None
+
+
+def test_states_are_found_by_key() -> None:
+    assert list(keys_of("m", TOPIC)) == [KEY]
+    known = {KEY: Known(KEY, PartitionState(state=6), None)}
+    assert state_of(known, KEY) == MirrorState.STOPPING
+    assert state_of({}, KEY) == MirrorState.UNKNOWN

@@ -1,0 +1,69 @@
+"""A mirror's topics in the cluster's facts."""
+
+from uuid import UUID
+
+from twinlog.broker.mirrors.own_topics import (
+    config_changes,
+    desired_state,
+    known_topic_settings,
+    own_topics,
+    taken_over,
+)
+from twinlog.cluster.changes import TopicConfigSet, TopicSet
+from twinlog.cluster.facts import DesiredState as AskedState
+from twinlog.cluster.facts import MirrorTopicFact, PartitionFact, TopicFact
+from twinlog.cluster.image import ClusterImage
+from twinlog.mirroring.states import DesiredState
+from twinlog.mirroring.topic_sync import OwnTopic
+from twinlog.model.ids import BrokerId, LeaderEpoch, TopicId, TopicName
+
+ME = BrokerId(1)
+LED = PartitionFact(ME, LeaderEpoch(0), (ME,), (ME,))
+
+
+def image_of(*topics: tuple[str, AskedState | None, dict[str, str]]) -> ClusterImage:
+    changes = [
+        TopicSet(
+            TopicFact(
+                TopicName(name),
+                TopicId(UUID(int=number)),
+                (LED, LED),
+                config,
+                None if asked is None else MirrorTopicFact("m", asked),
+            )
+        )
+        for number, (name, asked, config) in enumerate(topics, 1)
+    ]
+    return ClusterImage().with_changes(changes)
+
+
+def test_every_topic_of_the_mirror_is_given_stopped_ones_too() -> None:
+    image = image_of(("a", AskedState.STOPPED, {}), ("b", None, {}))
+    assert own_topics(image, "m") == [
+        OwnTopic(TopicName("a"), TopicId(UUID(int=1)), 2, DesiredState.STOPPED)
+    ]
+    assert own_topics(image, "n") == []
+
+
+def test_the_two_words_for_what_was_asked_mean_the_same() -> None:
+    assert [desired_state(asked) for asked in AskedState] == list(DesiredState)
+
+
+def test_a_new_topic_takes_over_what_it_can_have_here() -> None:
+    overrides = {"retention.ms": "5", "min.insync.replicas": "2", "of.another": "x"}
+    assert taken_over(overrides, {"min.insync.replicas"}) == {"retention.ms": "5"}
+    assert "retention.ms" in known_topic_settings()
+
+
+def test_settings_of_live_topics_are_brought_in_step_and_of_no_others() -> None:
+    image = image_of(
+        ("live", AskedState.MIRRORING, {"retention.ms": "5", "segment.bytes": "9000000"}),
+        ("same", AskedState.PAUSED, {"retention.ms": "6"}),
+        ("stopped", AskedState.STOPPED, {"retention.ms": "5"}),
+        ("unknown", AskedState.MIRRORING, {"retention.ms": "5"}),
+    )
+    overrides = {
+        TopicName(name): {"retention.ms": "6"} for name in ("live", "same", "stopped", "other")
+    }
+    changes = config_changes("m", overrides, frozenset())(image)
+    assert changes == [TopicConfigSet(TopicName("live"), {"retention.ms": "6"})]
