@@ -39,10 +39,14 @@ class ConfigView:
     def of_broker(self, names: Collection[str] | None) -> list[ConfigEntry]:
         """Give the settings of this broker, all or those named."""
         settings = self.broker
-        return [
-            *settings.describe(names),
-            *_foreign(settings, settings.overrides, Source.STATIC_BROKER, names),
-        ]
+        of_kafka: dict[str, ConfigEntry] = {}
+        for given, source in (
+            (self.static.overrides, Source.STATIC_BROKER),
+            (self.image.broker_configs.get(None, {}), Source.DYNAMIC_DEFAULT_BROKER),
+            (self.image.broker_configs.get(self.broker_id, {}), Source.DYNAMIC_BROKER),
+        ):
+            of_kafka.update((one.name, one) for one in _foreign(settings, given, source, names))
+        return [*settings.describe(names), *of_kafka.values()]
 
     def of_every_broker(self, names: Collection[str] | None) -> list[ConfigEntry]:
         """Give what was set for every broker at run time; what is in effect is each one's own."""

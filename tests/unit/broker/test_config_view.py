@@ -48,6 +48,19 @@ def test_a_brokers_secrets_are_not_told() -> None:
     assert [(entry.value, entry.is_sensitive) for entry in entries] == [(None, True)]
 
 
+def test_what_has_no_effect_here_is_told_from_where_it_was_set_last() -> None:
+    name = "log.cleaner.threads"
+    static = Settings.of(BROKER, {name: "1"})
+    image = image_with()
+    for of, source in (
+        (None, Source.DYNAMIC_DEFAULT_BROKER),
+        (BrokerId(1), Source.DYNAMIC_BROKER),
+    ):
+        image = image.with_change(BrokerConfigSet(of, {name: "2"}))
+        found = ConfigView(static, image, BrokerId(1)).of_broker([name])
+        assert [(one.source, one.is_read_only) for one in found] == [(source, False)]
+
+
 def test_a_mirrors_settings_are_told() -> None:
     image = image_with(MirrorSet(MirrorFact("m", {"bootstrap.servers": "a:1"}, "source")))
     found = told(view(image).of_mirror("m", None))
