@@ -110,11 +110,10 @@ class CoordinatorLoop(Generic[AnyShard]):
 
     def tell_all(self, command: Callable[[AnyShard, int], Outcome[None]]) -> None:
         """Run ``command`` on every loaded shard of this broker; nobody waits for a reply."""
-        now_ms = self._time.now_ms()
         for led in self._led.values():
             if not led.is_loading:
                 try:
-                    led.begin(command, now_ms)
+                    self._begin(led, command)
                 except FAILURES:
                     log.exception("coordinator partition failed", extra=_naming(led))
 
@@ -133,11 +132,12 @@ class CoordinatorLoop(Generic[AnyShard]):
     def _begin(
         self, led: LedShard[AnyShard], command: Callable[[AnyShard, int], Outcome[Reply]]
     ) -> tuple[LedShard[AnyShard], Given[Reply] | asyncio.Future[Given[Reply]]]:
-        given = led.begin(command, self._time.now_ms())
-        next_ms = led.next_ms
-        if next_ms is not None and next_ms < self._sleeps_until_ms:
-            self._wake.set()
-        return led, given
+        try:
+            return led, led.begin(command, self._time.now_ms())
+        finally:  # also after a failure: the shard has to be loaded again
+            next_ms = led.next_ms
+            if next_ms is not None and next_ms < self._sleeps_until_ms:
+                self._wake.set()
 
     async def _finish(
         self,

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from support.memory_state import DictShard, ManualClock, MemoryStateLog
+from twinlog.broker import led_shards
 from twinlog.broker.loops.coordinators import CoordinatorLoop, Kind
 from twinlog.broker.waiting import Waiting
 from twinlog.coordination.homes import home_of
@@ -256,6 +257,24 @@ async def test_the_task_wakes_up_for_a_deadline_that_is_nearer_than_its_sleep(
         for _ in range(5):
             await asyncio.sleep(0)
         assert world.home("k").end == 1
+
+
+async def test_what_could_not_be_written_is_loaded_again_without_delay(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(led_shards, "RELOAD_MS_MIN", 0)
+    world.load()
+    await world.put("k", b"1")
+    async with driven(world):
+        await asyncio.sleep(0)  # it sleeps now, until the clock is to be looked at
+        world.clock.advance(1)
+        world.home("k").fails_with = DiskError("cannot write: No space left on device")
+        with pytest.raises(ApiError):
+            await world.put("k", b"2")
+        world.home("k").fails_with = None
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert await world.get("k") == b"1"
 
 
 async def test_no_deadline_passes_because_the_clock_was_set(
