@@ -284,7 +284,9 @@ class Settings:
             for value, source in (self._beneath or self)._given(other):
                 yield ConfigSynonym(other.name, other.format(value), source)
         if setting.default is not None:
-            name = setting.synonyms[0].setting.name if setting.synonyms else setting.name
+            # Under the synonym's name only if it counts in the same unit.
+            alike = (one.setting.name for one in setting.synonyms if one.factor == 1)
+            name = next(alike, setting.name)
             yield ConfigSynonym(name, setting.format(setting.default), Source.DEFAULT)
 
 

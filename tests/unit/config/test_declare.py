@@ -151,6 +151,7 @@ def test_a_description_tells_value_source_and_synonyms_as_kafka_does() -> None:
     assert entries["keep.hours"].is_read_only
     assert not entries["keep.ms"].is_read_only
     assert entries["words"].value == "a"
+    assert entries["keep.ms"].synonyms == (ConfigSynonym("keep.ms", "7200000", Source.DEFAULT),)
 
 
 def test_only_named_settings_are_described_and_unknown_names_are_left_out() -> None:
