@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from twinlog.broker.clock import Clock
 from twinlog.broker.facts import Facts
@@ -12,12 +12,10 @@ from twinlog.broker.partitions import Partitions
 from twinlog.broker.producer_ids import ProducerIdBlocks
 from twinlog.broker.waiting import Waiting
 from twinlog.config.declare import Settings
+from twinlog.coordination.outcome import Outcome
 from twinlog.model.ids import BrokerId
 from twinlog.network.peer import Peer
 from twinlog.replication.fetch_sessions import FetchSessions
-
-if TYPE_CHECKING:
-    from twinlog.coordination.outcome import Outcome
 
 Reply = TypeVar("Reply")
 
@@ -29,7 +27,7 @@ class Coordinators(Protocol):
     """
 
     async def run(
-        self, key: str, command: "Callable[[Any, int], Outcome[Reply]]", *, timeout_s: float
+        self, key: str, command: Callable[[Any, int], Outcome[Reply]], *, timeout_s: float
     ) -> Reply:
         """Run ``command(shard, now_ms)`` on the shard that ``key`` lives in; reply once committed.
 
@@ -39,7 +37,7 @@ class Coordinators(Protocol):
         ...
 
     async def run_everywhere(
-        self, command: "Callable[[Any, int], Outcome[Reply]]", *, timeout_s: float
+        self, command: Callable[[Any, int], Outcome[Reply]], *, timeout_s: float
     ) -> list[Reply]:
         """Run ``command`` on every shard of this broker; raises while one of them loads."""
         ...
