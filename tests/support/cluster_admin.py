@@ -17,7 +17,10 @@ _NOT_YET = {
     KafkaError._UNKNOWN_PARTITION,
     KafkaError._UNKNOWN_TOPIC,
 }
+_LOST = {KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT, KafkaError._TRANSPORT}
 _TIMEOUT_S = 20.0
+_ANSWER_S = 10.0
+_ATTEMPTS = 3
 
 
 class Broker(Protocol):
@@ -44,7 +47,19 @@ def create_topic(
     """Create a topic and return when the broker leads all of it."""
     admin = admin_of(broker)
     new = NewTopic(name, partitions, replicas, config=dict(config or {}))
-    admin.create_topics([new], operation_timeout=_TIMEOUT_S)[name].result(timeout=_TIMEOUT_S + 10)
+    for attempt in range(_ATTEMPTS):
+        try:
+            asked = admin.create_topics([new], operation_timeout=5.0, request_timeout=_ANSWER_S)
+            asked[name].result(timeout=2 * _ANSWER_S)
+        except KafkaException as error:
+            code = error.args[0].code()
+            # An answer may be lost while a broker is just coming up; what it did then stands.
+            if code == KafkaError.TOPIC_ALREADY_EXISTS and attempt > 0:
+                break
+            if code not in _LOST or attempt == _ATTEMPTS - 1:
+                raise
+        else:
+            break
     for partition in range(partitions):
         offsets_of(broker, name, partition)
 

@@ -5,12 +5,14 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from support.cluster_admin import admin_of, create_topic, offsets_of
 from support.jvm import java_server, run_tool
 from support.kafka_install import KAFKA_4, RELEASES, Release
 from support.server_process import ServerProcess, free_port
+from support.waiting import wait_until
 from support.zookeeper import ZooKeeper
 
 # One node is a cluster here, and what a cluster does in minutes the tests await in seconds.
@@ -80,6 +82,11 @@ class KafkaNode:
         if not self._zookeeper and not (self.log_folder / "meta.properties").exists():
             self._format()
         self.server.start(lambda: self.server.has_said(self._release.ready_line))
+        # It says that it has started before clients can find it and its controller.
+        admin = self.admin()
+        wait_until(
+            lambda: self._is_found_by(admin), lambda: f"clients find it\n{self.server.log_tail()}"
+        )
 
     def stop(self) -> None:
         """Shut it down in an orderly way, and its ZooKeeper with it."""
@@ -113,6 +120,13 @@ class KafkaNode:
     def partition_folder(self, topic: str, partition: int) -> Path:
         """The folder in which it keeps that partition's segments."""
         return self.log_folder / f"{topic}-{partition}"
+
+    def _is_found_by(self, admin: AdminClient) -> bool:
+        try:
+            metadata = admin.list_topics(timeout=5)
+        except KafkaException:
+            return False
+        return self.node_id in metadata.brokers and metadata.controller_id >= 0
 
     def _format(self) -> None:
         joining = self._joins is not None
