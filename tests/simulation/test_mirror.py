@@ -83,6 +83,9 @@ def test_a_stop_ends_writable_whatever_happened_and_without_the_source(seed: int
     resets = [b for b in world.log.batches if b.kind == "reset" and b.base >= last.log_end]
     assert len(resets) == 1, resets
     assert not world.log.open_transactions
+    mirrored = [b for b in world.log.batches if b.identity >= 0]
+    if mirrored:
+        assert (last.epoch, last.log_end) == (mirrored[-1].epoch, mirrored[-1].last + 1)
     assert all(b.epoch > last.epoch for b in world.log.batches if b.base >= last.log_end)
 
 

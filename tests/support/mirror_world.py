@@ -88,6 +88,9 @@ class Source:
         self.log = Log()
         self.epoch = random.randint(0, 4)
         self.is_dark = False
+        self.is_old = random.random() < 0.3
+        """Whether fetches are served whatever leader epoch they name, as Kafka before 2.1 did."""
+        self.lost_tails = 0
         self.identity = 0
         self.histories: list[list[Batch]] = [[]]
         """Every batch by rising offset, a new list after each loss of a tail."""
@@ -113,7 +116,7 @@ class Source:
             self.epochs.truncate_from_start(Offset(self.log.start))
 
     def change_leader(self) -> None:
-        self._elect(self.random.randint(1, 3))
+        self._elect(self.random.choice((1, 2, 3, 14)))
 
     def lose_tail(self) -> None:
         lost = self.random.randint(1, 3)
@@ -121,6 +124,7 @@ class Source:
         end = keep[-1].last + 1 if keep else self.log.start
         self.log.truncate_to(max(end, self.log.start))
         self.epochs.truncate_from_end(Offset(self.log.end))
+        self.lost_tails += 1
         self._elect(self.random.randint(1, 2))
         self.histories.append([b for b in self.histories[-1] if b.last < end])
 
@@ -155,6 +159,7 @@ class World:
         self.desired = DesiredState.MIRRORING
         self.gaps: list[tuple[int, int]] = []
         self.life = 0
+        self.just_lied = False
         self.told: deque[object] = deque(maxlen=60)
         self._due: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
@@ -282,7 +287,14 @@ class World:
                 assert not self.log.batches
                 self.log = Log(start=start, restart=start)
             case do.Append(batches):
+                if self.faults_on and self.random.random() < 0.02:
+                    end = Offset(self.log.end)
+                    self.deliver(on.AppendFailed(end, "spoilt on the way", end))
+                    return
                 self._append(bytes(batches))
+            case do.RaiseLogStart(start) if start > self.log.end:
+                end = Offset(self.log.end)  # the append before it has failed
+                self.deliver(on.AppendFailed(end, "a start beyond the end", end))
             case do.RaiseLogStart(start):
                 self.log.raise_start_to(start)
             case do.BumpEpoch(at_least):
@@ -291,12 +303,15 @@ class World:
                 self.log.truncate_to(end)
                 self.answer(on.StepDone(turn))
             case do.RestartAt(start, _, turn):
+                self._check_restart(start)
                 self.log = Log(start=start, restart=start)
                 self.answer(on.StepDone(turn))
             case do.NoteGap(first, end, _):
                 self.gaps.append((first, end))
             case do.AwaitReplicas(turn):
                 self.answer(on.ReplicasConverged(turn))
+            case do.AwaitCommit(turn) if self.faults_on and self.random.random() < 0.1:
+                self.answer(on.StepFailed("not replicated in time", turn))
             case do.AwaitCommit(turn):
                 self.answer(on.LogCommitted(turn))
             case do.AppendAbortMarkers(turn):
@@ -373,7 +388,13 @@ class World:
 
     def _range(self, epoch: int, turn: int) -> on.Event:
         log = self.source.log
-        found = on.SourceRangeFound(Offset(log.start), Offset(log.end), turn)
+        start, end = log.start, log.end
+        if self.faults_on and not self.just_lied and self.random.random() < 0.05:
+            # A replica that is behind, or ahead, answers; never twice in a row.
+            start, self.just_lied = end, True
+        else:
+            self.just_lied = False
+        found = on.SourceRangeFound(Offset(start), Offset(end), turn)
         return self._stale(epoch, turn) or found
 
     def _epoch_end(self, leader_epoch: int, asked: int, turn: int) -> on.Event:
@@ -383,8 +404,10 @@ class World:
 
     def _fetched(self, wanted: do.FetchFrom) -> on.Event:
         source, turn = self.source, wanted.turn
+        if self.faults_on and self.random.random() < 0.01:
+            return self._refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, turn)
         stale = self._stale(wanted.leader_epoch, turn)
-        if stale is not None:
+        if stale is not None and not source.is_old:
             return stale
         if not source.log.start <= wanted.offset <= source.log.end:
             return self._refused(ErrorCode.OFFSET_OUT_OF_RANGE, turn)
@@ -410,6 +433,14 @@ class World:
             assert batch.epoch <= self.own_epoch, f"{batch} above our epoch {self.own_epoch}"
             self.log.batches.append(batch)
             position += length
+
+    def _check_restart(self, start: int) -> None:
+        """Records are dropped or jumped over only when the source really lacks them."""
+        if self.mirror.state == MirrorState.LOG_ALIGNMENT or self.source.lost_tails:
+            return
+        assert self.log.end < self.source.log.start, f"dropped for nothing: {self.describe()}"
+        assert self.gaps, "jumped over records without a word"
+        assert self.gaps[-1] == (self.log.end, start), f"{self.gaps[-1]} noted: {self.describe()}"
 
     def write_own(self, kind: str) -> None:
         epochs = [b.epoch for b in self.log.batches]

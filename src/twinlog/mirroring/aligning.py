@@ -66,9 +66,13 @@ class EpochRaised:
 
 @dataclass(frozen=True, slots=True)
 class Doubtful:
-    """The answers would cost records: ask everything once more before acting on them."""
+    """The answers would cost records: ask everything once more before acting on them.
+
+    ``offset`` is where the log would be cut or begun; of two answers the cheaper one counts.
+    """
 
     verdict: str
+    offset: Offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +106,8 @@ class Alignment:
     """What both clusters hold, by the last stop between them; matters in LOG_ALIGNMENT only."""
     fencing_epoch: LeaderEpoch = NO_EPOCH
     """The epoch of a batch that was above ours."""
-    doubted: str | None = None
-    """The verdict of the pass before, if it was doubted."""
+    doubted: Doubtful | None = None
+    """What the pass before came to, if that was doubted."""
     node: BrokerId = NO_NODE
     source_epoch: LeaderEpoch = NO_EPOCH
     wanted_epoch: LeaderEpoch = NO_EPOCH
@@ -187,15 +191,12 @@ class Alignment:
         if kept.end < source.start or (kept.is_empty and self._is_first()):
             return self._restart(kept)
         if self.purpose != MirrorState.LOG_ALIGNMENT and source.leader_epoch < kept.latest_epoch:
-            return self._destructive(
-                "regressed",
-                Refused(
-                    f"the source's leader epoch went back from {kept.latest_epoch} to "
-                    f"{source.leader_epoch}: its topic was recreated or restored, so its records "
-                    "are not those mirrored so far; stop the mirror for this topic, delete the "
-                    "topic here and start it again",
-                    is_retryable=False,
-                ),
+            return self._doubt("regressed", source.start) or Refused(
+                f"the source's leader epoch went back from {kept.latest_epoch} to "
+                f"{source.leader_epoch}: its topic was recreated or restored, so its records "
+                "are not those mirrored so far; stop the mirror for this topic, delete the "
+                "topic here and start it again",
+                is_retryable=False,
             )
         return self._compared(first_question(kept, source))
 
@@ -212,20 +213,23 @@ class Alignment:
         if self._is_first() and kept.end == 0:
             why = "mirrored from scratch: nothing here is known to come from the source"
             restart: list[Effect] = [RestartAt(start, why, self.turn)]
-            return restart if self.local.is_empty else self._destructive("scratch", restart)
+            return restart if self.local.is_empty else self._doubt("scratch", start) or restart
         if self._is_first() and kept.end >= start:
             return self._aligned() if kept.end == self.local.end else self._cut(kept.end)
+        return self._doubt("gap", start) or self._gap(kept)
+
+    def _gap(self, kept: LogFacts) -> Step:
+        assert self.source is not None
+        assert self.doubted is not None
+        start = min(self.source.start, self.doubted.offset)
         why = f"the source's log starts at {start}, ours ended at {kept.end}"
         if self.policy.gap == GapPolicy.FAIL:
-            refused = Refused(
+            return Refused(
                 f"records {kept.end} to {start - 1} are lost: {why}; mirror.gap.policy is fail, "
                 "so nothing was changed here",
                 is_retryable=False,
             )
-            return self._destructive("gap", refused)
-        return self._destructive(
-            "gap", [NoteGap(kept.end, start, why), RestartAt(start, why, self.turn)]
-        )
+        return [NoteGap(kept.end, start, why), RestartAt(start, why, self.turn)]
 
     def _compared(self, comparison: Comparison) -> Step:
         match comparison:
@@ -243,6 +247,13 @@ class Alignment:
         """Cut the log at ``end``, or drop it when nothing is in common, if this pass may."""
         assert self.local is not None
         assert self.source is not None
+        verdict, offset = ("drop", self.source.start) if end is None else ("cut", end)
+        doubt = self._doubt(verdict, offset)
+        if doubt is not None:
+            return doubt
+        assert self.doubted is not None
+        if end is not None:
+            end = max(end, self.doubted.offset)
         keeps = "no record of ours" if end is None else f"our records below {end}"
         why = (
             f"the source (leader epoch {self.source.leader_epoch}, records {self.source.start} to "
@@ -250,24 +261,25 @@ class Alignment:
         )
         if self.purpose != MirrorState.MIRRORING:
             if end is None:
-                return self._destructive("cut", [RestartAt(self.source.start, why, self.turn)])
+                return [RestartAt(self.source.start, why, self.turn)]
             if end <= self.local.start:
-                return self._destructive("cut", [RestartAt(end, why, self.turn)])
-            return self._destructive("cut", [TruncateTo(end, why, self.turn)])
+                return [RestartAt(end, why, self.turn)]
+            return [TruncateTo(end, why, self.turn)]
         if self.source.leader_epoch == self.local.latest_epoch:
             why += "; within one leader epoch a topic cannot shrink: it was recreated or restored"
-            return self._destructive("cut", Refused(why, is_retryable=False))
+            return Refused(why, is_retryable=False)
         if self.policy.supports_unclean_election:
-            return self._destructive("cut", TailLost(why))
+            return TailLost(why)
         why += (
             "; an unclean leader election at the source is implied, and "
             "mirror.support.unclean.leader.election is false, so nothing was cut here"
         )
-        return self._destructive("cut", Refused(why, is_retryable=False))
+        return Refused(why, is_retryable=False)
 
-    def _destructive(self, verdict: str, step: Step) -> Step:
-        """Give ``step`` only if the pass before came to the same verdict."""
-        return step if self.doubted == verdict else Doubtful(verdict)
+    def _doubt(self, verdict: str, offset: Offset) -> Doubtful | None:
+        """Give a doubt, unless the pass before came to the same verdict."""
+        is_confirmed = self.doubted is not None and self.doubted.verdict == verdict
+        return None if is_confirmed else Doubtful(verdict, offset)
 
     def _aligned(self) -> Step:
         assert self.local is not None

@@ -83,7 +83,7 @@ class PartitionMirror:
     _following: Following | None = None
     _failure: tuple[str, bool] | None = None
     """Why the partition fails as soon as the state under way is committed, and if it is retried."""
-    _doubted: str | None = None
+    _doubted: Doubtful | None = None
     _troubles: int = 0
     _fencing_epoch: LeaderEpoch = NO_EPOCH
     _now_ms: int = 0
@@ -304,11 +304,11 @@ class PartitionMirror:
         if self._alignment is None:
             return []
         step = self._alignment.on(event)
+        if isinstance(event, StepDone):  # what comes next is doubted anew
+            self._doubted = None
         if isinstance(step, list):
-            if not self._alignment.is_waiting_for_epoch:
-                self.deadline_ms = None
-            elif self.deadline_ms is None:
-                self.deadline_ms = self._now_ms + EPOCH_WAIT_MS
+            wait_ms = self.deadline_ms or self._now_ms + EPOCH_WAIT_MS
+            self.deadline_ms = wait_ms if self._alignment.is_waiting_for_epoch else None
             return step
         return self._concluded(step)
 
@@ -321,7 +321,7 @@ class PartitionMirror:
                 self._fencing_epoch = NO_EPOCH
                 return self._save(MirrorState.MIRRORING)
             case Doubtful(verdict):
-                self._doubted = verdict
+                self._doubted = conclusion
                 return self._wait_out(f"asking the source once more, since its answer is {verdict}")
             case TailLost():
                 return self._save(MirrorState.ULE_RECOVERY)

@@ -2,8 +2,16 @@
 
 from twinlog.mirroring.aligning import Aligned, Alignment, Doubtful, EpochRaised, Refused
 from twinlog.mirroring.alignment import LogFacts
-from twinlog.mirroring.effects import BumpEpoch, FindSourceLeader, ReadLog, RestartAt
+from twinlog.mirroring.effects import (
+    BumpEpoch,
+    FindSourceLeader,
+    NoteGap,
+    ReadLog,
+    RestartAt,
+    TruncateTo,
+)
 from twinlog.mirroring.events import (
+    EpochEndFound,
     Event,
     LeaderEpochSeen,
     LogRead,
@@ -19,7 +27,7 @@ from twinlog.model.epochs import EpochStart
 from twinlog.model.ids import BrokerId, LeaderEpoch, Offset
 
 
-def alignment(purpose: MirrorState, *, own: int = 20, doubted: str | None = None) -> Alignment:
+def alignment(purpose: MirrorState, *, own: int = 20, doubted: Doubtful | None = None) -> Alignment:
     return Alignment(purpose, 1, MirrorPolicy(), LeaderEpoch(own), doubted=doubted)
 
 
@@ -74,7 +82,7 @@ def test_an_empty_log_begins_where_the_source_does_without_a_second_look() -> No
 
 
 def test_an_agreement_beyond_the_log_that_was_trimmed_since_restarts_it() -> None:
-    machine = alignment(MirrorState.LOG_ALIGNMENT, doubted="cut")
+    machine = alignment(MirrorState.LOG_ALIGNMENT, doubted=Doubtful("cut", Offset(80)))
     machine.agreed = LastMirrorEpoch(epoch=3, log_end=80)
     step = play(machine, LEADER, read(90, 100, (6, 90)), in_range(0, 200))
     assert isinstance(step, list)
@@ -84,7 +92,9 @@ def test_an_agreement_beyond_the_log_that_was_trimmed_since_restarts_it() -> Non
 
 def test_what_would_cost_records_is_doubted_first() -> None:
     machine = alignment(MirrorState.MIRRORING)
-    assert play(machine, LEADER, read(0, 50, (5, 0)), in_range(70, 90)) == Doubtful("gap")
+    assert play(machine, LEADER, read(0, 50, (5, 0)), in_range(70, 90)) == Doubtful(
+        "gap", Offset(70)
+    )
 
 
 def test_an_empty_log_at_the_sources_end_is_aligned() -> None:
@@ -99,3 +109,18 @@ def test_events_that_answer_nothing_change_nothing() -> None:
     assert play(machine, TimeCame()) == []
     assert machine.on(LeaderEpochSeen(LeaderEpoch(30))) == []
     assert play(machine, LEADER) == [ReadLog(None, 1)]
+
+
+def test_of_two_answers_the_one_that_costs_less_is_acted_on() -> None:
+    machine = alignment(MirrorState.MIRRORING, doubted=Doubtful("gap", Offset(60)))
+    step = play(machine, LEADER, read(0, 50, (5, 0)), in_range(70, 90))
+    assert isinstance(step, list)
+    assert [type(effect) for effect in step] == [NoteGap, RestartAt]
+    assert isinstance(step[1], RestartAt)
+    assert step[1].start == 60
+    cut = alignment(MirrorState.ULE_RECOVERY, doubted=Doubtful("cut", Offset(45)))
+    ended = EpochEndFound(LeaderEpoch(4), LeaderEpoch(4), Offset(40), 1)
+    step = play(cut, LEADER, read(0, 50, (4, 0)), in_range(0, 90), ended)
+    assert isinstance(step, list)
+    assert isinstance(step[0], TruncateTo)
+    assert step[0].end == 45

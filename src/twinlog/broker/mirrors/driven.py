@@ -252,11 +252,13 @@ class DrivenPartition:
                 case do.RaiseLogStart(start):
                     self.partition.raise_start_to(start)
         except CorruptBatchError as error:
-            end = self.partition.log.end
-            self.deliver(on.AppendFailed(Offset(error.offset), error.why, end))
+            self._write_failed(Offset(error.offset), error.why)
         except (DiskError, ApiError) as error:
-            end = self.partition.log.end
-            self.deliver(on.AppendFailed(end, str(error), end))
+            # Also a log start beyond the end, when the append it belongs to has failed.
+            self._write_failed(self.partition.log.end, str(error))
+
+    def _write_failed(self, offset: Offset, why: str) -> None:
+        self.deliver(on.AppendFailed(offset, why, self.partition.log.end))
 
     def _append(self, batches: Buffer) -> None:
         """Write batches; the good ones before a bad one are written, and that one is raised."""
