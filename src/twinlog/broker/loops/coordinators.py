@@ -193,7 +193,8 @@ class CoordinatorLoop(Generic[AnyShard]):
             if not led.is_loading:
                 led.fire_due(now_ms)
             elif led.load_some(now_ms):
-                log.info("coordinator partition loaded", extra=_naming(led))
+                level = logging.INFO if led.log.end > led.log.start else logging.DEBUG
+                log.log(level, "coordinator partition loaded", extra=_naming(led))
         except FAILURES:
             log.exception("coordinator partition failed", extra=_naming(led))
             led.start_over(now_ms)
