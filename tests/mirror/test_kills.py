@@ -16,9 +16,10 @@ from support.java_tools import check_partition_folders
 from support.kafka_node import KafkaNode
 from support.log_bytes import batches_of
 from support.mirror import Mirror, Partition, producing, twinlog_argv
-from support.positions import leader_epochs
+from support.positions import leader_epochs, visible_records
 from support.source_data import flush, producer_of
 from support.stopped_logs import Marker, markers_behind
+from support.transacting import transacting
 from support.twinlog_process import TwinlogProcess
 
 pytestmark = [pytest.mark.kafka, pytest.mark.cluster, pytest.mark.slow]
@@ -64,7 +65,10 @@ def test_killed_at_random_moments_it_goes_on_where_its_log_ends(
         twinlog.start()
         mirror.create()
         mirror.start(topics)
-        with producing(any_kafka, topics):
+        with (
+            producing(any_kafka, topics),
+            transacting(any_kafka, topics[1], partitions=2) as transactions,
+        ):
             mirror.await_more(partitions)
             for _ in range(KILLS):
                 before = _sizes(twinlog, partitions)
@@ -76,6 +80,10 @@ def test_killed_at_random_moments_it_goes_on_where_its_log_ends(
         mirror.await_caught_up(partitions)
         mirror.assert_equal(partitions)
         mirror.await_states(partitions, "MIRRORING")
+        assert transactions[0] > 10
+        for of in partitions:
+            # Which transactions were aborted is known as well, whatever was recovered.
+            assert visible_records(twinlog, *of) == visible_records(any_kafka, *of)
     finally:
         twinlog.stop()
     # A kill before anything arrived proves little: most came while batches were being written.

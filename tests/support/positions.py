@@ -22,35 +22,44 @@ def visible_records(
     broker: Broker, topic: str, partition: int = 0, *, isolation: str = "read_committed"
 ) -> Records:
     """Read a partition from its start to where that reader's view ends; offsets and values."""
-    of = confluent_kafka.TopicPartition(topic, partition, confluent_kafka.OFFSET_BEGINNING)
+    of = (topic, partition)
+    return visible_in_each(broker, [of], isolation=isolation)[of]
+
+
+def visible_in_each(
+    broker: Broker, partitions: list[tuple[str, int]], *, isolation: str = "read_committed"
+) -> dict[tuple[str, int], Records]:
+    """Read several partitions so, with one consumer."""
     config = {
         "bootstrap.servers": broker.bootstrap,
         "group.id": "twinlog-tests-visible",
         "isolation.level": isolation,
         "enable.auto.commit": False,
         "enable.partition.eof": True,
+        # The end is told by an empty answer, for which the broker would wait.
+        "fetch.wait.max.ms": 10,
     }
     consumer = confluent_kafka.Consumer(config)
-    records: Records = []
+    records: dict[tuple[str, int], Records] = {of: [] for of in partitions}
+    unfinished = set(partitions)
     deadline = time.monotonic() + _TIMEOUT_S
     try:
-        consumer.assign([of])
-        while time.monotonic() < deadline:
+        begin = confluent_kafka.OFFSET_BEGINNING
+        consumer.assign([confluent_kafka.TopicPartition(*of, begin) for of in partitions])
+        while unfinished:
+            assert time.monotonic() < deadline, f"no end of {unfinished} after {_TIMEOUT_S} s"
             message = consumer.poll(0.5)
             if message is None:
                 continue
-            error = message.error()
+            of, error = (message.topic(), message.partition()), message.error()
             if error is None:
-                records.append((message.offset(), message.value()))
-            elif error.code() == confluent_kafka.KafkaError._PARTITION_EOF:
-                return records
+                records[of].append((message.offset(), message.value()))
             else:
-                raise AssertionError(f"{topic}-{partition}: {error}")
+                assert error.code() == confluent_kafka.KafkaError._PARTITION_EOF, f"{of}: {error}"
+                unfinished.discard(of)
     finally:
         consumer.close()
-    raise AssertionError(
-        f"{topic}-{partition} has no end after {_TIMEOUT_S} s, {len(records)} read"
-    )
+    return records
 
 
 def visible_to_kafka_python(broker: Broker, topic: str, count: int) -> Records:
