@@ -9,12 +9,11 @@ are no share groups, whose coordinator is COORDINATOR_NOT_AVAILABLE.
 from typing import Final
 
 from twinlog.broker.context import Context
+from twinlog.broker.internal_topics import offsets_topic
 from twinlog.cluster.facts import CONSUMER_OFFSETS
 from twinlog.cluster.image import ClusterImage
 from twinlog.config.coordinators import (
     OFFSETS_COMMIT_TIMEOUT_MS,
-    OFFSETS_TOPIC_NUM_PARTITIONS,
-    OFFSETS_TOPIC_SEGMENT_BYTES,
 )
 from twinlog.coordination.homes import home_of
 from twinlog.groups.classic_states import DEAD
@@ -114,17 +113,9 @@ async def _coordinator_id(key: str, key_type: int, context: Context) -> BrokerId
 
 
 async def _ensure_offsets_topic(context: Context) -> None:
-    settings = context.broker.settings
+    topic = offsets_topic(context.broker.settings)
     try:
-        await context.broker.new_topics.ensure(
-            CONSUMER_OFFSETS,
-            settings[OFFSETS_TOPIC_NUM_PARTITIONS],
-            {
-                "cleanup.policy": "compact",
-                "compression.type": "producer",
-                "segment.bytes": str(settings[OFFSETS_TOPIC_SEGMENT_BYTES]),
-            },
-        )
+        await context.broker.new_topics.ensure(topic.name, topic.partition_count, topic.config)
     except ApiError as error:
         why = f"{CONSUMER_OFFSETS} cannot be made: {error}"
         raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, why) from error
