@@ -190,7 +190,8 @@ class Alignment:
         kept = self._kept(self.local)
         if kept.end < source.start or (kept.is_empty and self._is_first()):
             return self._restart(kept)
-        if self.purpose != MirrorState.LOG_ALIGNMENT and source.leader_epoch < kept.latest_epoch:
+        has_regressed = NO_EPOCH != source.leader_epoch < kept.latest_epoch
+        if self.purpose != MirrorState.LOG_ALIGNMENT and has_regressed:
             return self._doubt("regressed", source.start) or Refused(
                 f"the source's leader epoch went back from {kept.latest_epoch} to "
                 f"{source.leader_epoch}: its topic was recreated or restored, so its records "

@@ -99,7 +99,8 @@ def next_question(
 ) -> Comparison:
     """Take the source's answer to AskEnd(``asked``): highest epoch at or below it, and its end."""
     source_epoch, source_end = answer
-    if source_epoch == NO_EPOCH and source.leader_epoch >= asked:
+    keeps_none = source.leader_epoch >= asked or source.leader_epoch == NO_EPOCH
+    if source_epoch == NO_EPOCH and keeps_none:
         # The source keeps no epochs (records of before 0.11, since expired): offsets must do.
         return SameUpTo(min(local.end, source.end))
     if source_epoch == NO_EPOCH:

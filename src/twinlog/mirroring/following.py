@@ -108,7 +108,7 @@ class Following:
             )
         if walked.last_epoch > own_epoch:
             return EpochTooHigh(walked.last_epoch)
-        if walked.last_epoch > self.source_epoch:
+        if NO_EPOCH != self.source_epoch < walked.last_epoch:
             return MetadataIsOld(
                 f"a batch of leader epoch {walked.last_epoch} came, though the source's metadata "
                 f"says {self.source_epoch}"

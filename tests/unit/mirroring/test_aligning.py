@@ -124,3 +124,11 @@ def test_of_two_answers_the_one_that_costs_less_is_acted_on() -> None:
     assert isinstance(step, list)
     assert isinstance(step[0], TruncateTo)
     assert step[0].end == 45
+
+
+def test_a_source_that_tells_no_leader_epochs_has_not_gone_back() -> None:
+    machine = alignment(MirrorState.MIRRORING)
+    nobody = SourceLeaderFound(BrokerId(1), LeaderEpoch(-1), 1)
+    ended = EpochEndFound(LeaderEpoch(4), LeaderEpoch(-1), Offset(-1), 1)
+    step = play(machine, nobody, read(0, 50, (4, 0)), in_range(0, 90), ended)
+    assert isinstance(step, Aligned)

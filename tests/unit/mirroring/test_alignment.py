@@ -63,6 +63,7 @@ def test_a_source_that_has_fallen_behind_our_epoch_is_asked_for_lower_ones() -> 
 
 def test_a_source_without_epochs_is_compared_by_offsets() -> None:
     assert answer(7, -1, -1, leader_epoch=7) == SameUpTo(Offset(100))
+    assert answer(7, -1, -1, leader_epoch=-1) == SameUpTo(Offset(100))
 
 
 def test_what_a_cut_leaves_has_the_epochs_below_it() -> None:

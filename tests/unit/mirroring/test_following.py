@@ -76,3 +76,8 @@ def test_nothing_is_written_past_an_obstacle() -> None:
     early = machine.take(fetched(batch(5, 12, 1)), LeaderEpoch(20), 0)
     assert isinstance(early, BadBatch)
     assert machine.log_end == 10
+
+
+def test_a_source_that_tells_no_leader_epochs_is_followed_all_the_same() -> None:
+    machine = following(source_epoch=-1)
+    assert isinstance(taken(machine, fetched(batch(10, 19, 8)))[0], Append)
