@@ -26,6 +26,7 @@ from twinlog.wire.primitives import Buffer
 log = logging.getLogger(__name__)
 
 STATE_RETRY_S: Final = 1.0
+BEGIN_AGAIN_S: Final = 5.0
 STATE_TIMEOUT_S: Final = 5.0
 REPLICAS_TIMEOUT_S: Final = 5.0
 _CutOrWrite = do.TruncateTo | do.RestartAt | do.AppendAbortMarkers | do.AppendPidReset
@@ -109,6 +110,17 @@ class DrivenPartition:
             )
         )
 
+    def _begin_later(self) -> None:
+        self._life += 1
+        self._is_started = False
+        self._stop_fetching()
+        self._spawn(self._wait_and_begin(self._life))
+
+    async def _wait_and_begin(self, life: int) -> None:
+        await asyncio.sleep(BEGIN_AGAIN_S)
+        if life == self._life:
+            self.begin()
+
     async def _known(self, life: int) -> Known | None:
         """Read what is durable, as often as it takes; None once this life is over."""
         while life == self._life:
@@ -160,6 +172,10 @@ class DrivenPartition:
         try:
             while self._inbox and self._is_started:
                 self._take(self._inbox.popleft())
+        except AssertionError:
+            # A fault of ours: the others go on, and this one begins again from what is durable.
+            log.exception("mirror partition failed", extra={"partition": str(self.of)})
+            self._begin_later()
         finally:
             self._is_busy = False
             self._inbox.clear()

@@ -188,3 +188,20 @@ async def test_replicas_are_waited_for_and_log_starts_follow(tmp_path: Path) -> 
         await settle()
         assert partition.log.start == 2
         assert partition.leader_epoch == 9
+
+
+async def test_a_fault_of_ours_begins_the_partition_again_and_harms_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "BEGIN_AGAIN_S", 0)
+    async with driven(tmp_path, *FOLLOWED) as (_, _, one):
+
+        def fail(effect: do.Effect) -> None:
+            raise AssertionError("planted")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(one, "carry_out", fail)
+            one.want(DesiredState.PAUSED)
+        assert "planted" in caplog.text
+        await settle()
+        assert one.state == MirrorState.PAUSED
