@@ -34,10 +34,8 @@ def one_of(*words: str) -> Check:
 
 
 def some_of(*words: str) -> Check:
-    """Accept a list of some of these words, at least one."""
-    return Check(
-        f"at least one of {', '.join(words)}", lambda value: bool(value) and set(value) <= {*words}
-    )
+    """Accept a list of some of these words, or of none."""
+    return Check(f"any or none of {', '.join(words)}", lambda value: set(value) <= {*words})
 
 
 def _all_compile(patterns: tuple[str, ...]) -> bool:

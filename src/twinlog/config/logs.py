@@ -106,7 +106,7 @@ LOG_CLEANUP_POLICY: Final[Setting[tuple[str, ...]]] = Setting(
     "log.cleanup.policy",
     Kind.LIST,
     ("delete",),
-    "delete: old segments go. compact: of each key, only the last record stays.",
+    "delete: old segments go. compact: of each key, only the last record stays. Empty: all stays.",
     some_of("delete", "compact"),
     Update.CLUSTER_WIDE,
 )

@@ -41,7 +41,7 @@ def _over(
 CLEANUP_POLICY: Final[Setting[tuple[str, ...]]] = _over(
     logs.LOG_CLEANUP_POLICY,
     "cleanup.policy",
-    "delete: old segments go. compact: of each key, only the last record stays.",
+    "delete: old segments go. compact: of each key, only the last record stays. Empty: all stays.",
     some_of("delete", "compact"),
 )
 COMPRESSION_TYPE: Final[Setting[str]] = _over(

@@ -280,9 +280,9 @@ def _raise_start(of: TopicPartition, offset: int, broker: Broker) -> Offset:
         )
     check_not_mirrored(topic, "cannot lose records")
     _check_is_not_stopping(topic, broker)
-    if "delete" not in partition.log.settings.cleanup_policy:
+    if partition.log.settings.cleanup_policy == {"compact"}:
         raise ApiError(
-            ErrorCode.POLICY_VIOLATION, f"{of.topic} has a cleanup.policy without 'delete'."
+            ErrorCode.POLICY_VIOLATION, f"{of.topic} has the cleanup.policy 'compact' alone."
         )
     end = partition.high_watermark
     wanted = end if offset == TO_HIGH_WATERMARK else Offset(offset)

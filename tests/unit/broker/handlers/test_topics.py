@@ -278,6 +278,8 @@ async def test_records_are_deleted_up_to_an_offset(tmp_path: Path) -> None:
         assert await trim(broker, "a", -1) == ("NONE", 10)
         assert await trim(broker, "none", 0) == ("UNKNOWN_TOPIC_OR_PARTITION", -1)
         assert await trim(broker, "compacted", 0) == ("POLICY_VIOLATION", -1)
+        await create(broker, wish("kept", config={"cleanup.policy": ""}))
+        assert await trim(broker, "kept", 0) == ("NONE", 0), "nothing else ever frees its disk"
         assert await trim(broker, "__consumer_offsets", 0) == ("INVALID_TOPIC_EXCEPTION", -1)
 
 
