@@ -66,9 +66,13 @@ async def test_the_records_that_spoil_a_batch_are_told_by_their_index(tmp_path: 
     async with local_broker(tmp_path, {"log.cleanup.policy": "compact"}) as broker:
         await broker.make_topic("t")
         pairs: list[Pair] = [(None, b"v"), (b"k", b"v"), (None, b"v")]
-        answer = await broker.produce("t", batch(pairs))
-        assert answer.error_code == ErrorCode.INVALID_RECORD
-        assert [one.batch_index for one in answer.record_errors] == [0, 2]
+        sent = (ProducePartition(index=0, records=batch(pairs)),)
+        for version, told in ((7, []), (8, [0, 2]), (12, [0, 2])):
+            request = request_for(ProduceTopic(name="t", partition_data=sent))
+            answer = await broker.ask(PRODUCE, request, version)
+            (refused,) = answer.responses[0].partition_responses
+            assert refused.error_code == ErrorCode.INVALID_RECORD
+            assert [one.batch_index for one in refused.record_errors] == told
 
 
 async def test_acks_of_two_mean_nothing(tmp_path: Path) -> None:
