@@ -11,6 +11,7 @@ from typing import Final
 
 import pytest
 
+from support.cluster_admin import delete_records
 from support.dying_process import DyingTwinlog
 from support.java_tools import check_partition_folders
 from support.kafka_node import KafkaNode
@@ -44,6 +45,19 @@ STEPS: Final = (
     ("event StepDone", 2),
     ("effect SaveState STOPPED", 1),
     ("event StateSaved STOPPED", 1),
+)
+START_STEPS: Final = (
+    "effect SaveState LOG_ALIGNMENT",
+    "event StateSaved LOG_ALIGNMENT",
+    "effect FindSourceLeader",
+    "effect AskSourceRange",
+    "effect SaveState MIRRORING",
+    "event StateSaved MIRRORING",
+    "effect FetchFrom",
+    "event Fetched",
+    "effect BeginAt",
+    "effect Append",
+    "effect RaiseLogStart",
 )
 OPEN_TRANSACTIONS: Final = 2
 _TRANSACTION_TIMEOUT_MS: Final = 7_200_000
@@ -180,17 +194,56 @@ def test_a_stop_killed_at_every_step_in_turn_ends_stopped_with_nothing_repeated(
     assert deaths > len(STEPS) / 2, f"only {deaths} of {len(STEPS)} steps were its last"
 
 
+def test_a_mirror_killed_at_each_step_of_its_start_in_turn_ends_equal(
+    kafka_4: KafkaNode, tmp_path: Path, fresh: str
+) -> None:
+    kafka_4.create_topic(fresh)
+    producer = producer_of(kafka_4, compression_type="zstd")
+    for number in range(300):
+        producer.produce(fresh, f"record {number}".encode() * 9, partition=0)
+    flush(producer)
+    # Inside a batch, so that the log here has to be begun below its start.
+    delete_records(kafka_4, fresh, 0, before=100)
+    twinlog = DyingTwinlog(tmp_path / "dying")
+    mirror = Mirror(twinlog, kafka_4, "dying-at-start")
+    try:
+        twinlog.start()
+        mirror.create()
+        twinlog.die_at(START_STEPS[0])
+        _ask_until_death(mirror, "--start", fresh)
+        deaths = 1
+        for moment in START_STEPS[1:]:
+            twinlog.die_at(moment)
+            deaths += twinlog.dies_after_start(within_s=2.0)
+        twinlog.start()
+        mirror.start([fresh])
+        mirror.await_caught_up([(fresh, 0)])
+        mirror.assert_equal([(fresh, 0)])
+        mirror.await_states([(fresh, 0)], "MIRRORING")
+    finally:
+        twinlog.stop()
+    assert deaths > len(START_STEPS) - 3, f"{deaths} of {len(START_STEPS)} steps were its last"
+    check_partition_folders([twinlog.partition_folder(fresh, 0)])
+
+
 def _die_while_stopping(undecided: Undecided, of: Partition, moment: str, nth: int) -> None:
     undecided.twinlog.die_at(moment, count=nth)
-    where = ("--bootstrap-server", undecided.twinlog.bootstrap)
-    what = ("--stop", "--mirror", undecided.mirror.name, "--topics", of[0])
+    _ask_until_death(undecided.mirror, "--stop", of[0])
+
+
+def _ask_until_death(mirror: Mirror, verb: str, topic: str) -> None:
+    """Give a command that may never be answered, and return when twinlog has died of it."""
+    twinlog = mirror.twinlog
+    assert isinstance(twinlog, DyingTwinlog)
+    where = ("--bootstrap-server", twinlog.bootstrap)
+    what = (verb, "--mirror", mirror.name, "--topics", topic)
     asked = subprocess.Popen(
         twinlog_argv("mirrors", *where, *what),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:
-        undecided.twinlog.await_death()
+        twinlog.await_death()
     finally:
         asked.kill()
         asked.wait()
