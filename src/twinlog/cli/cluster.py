@@ -2,10 +2,10 @@
 
 import argparse
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from twinlog.cli.failures import CliError, UsageError, expect_ok
 from twinlog.config.read import properties
@@ -64,8 +64,11 @@ def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
 class Cluster:
     """Connections to the brokers of one cluster, opened when needed."""
 
-    def __init__(self, bootstrap: tuple[Address, ...], *, client_id: str, timeout_ms: int) -> None:
+    def __init__(
+        self, bootstrap: tuple[Address, ...], *, named_by: str, client_id: str, timeout_ms: int
+    ) -> None:
         self._bootstrap = bootstrap
+        self._named_by = named_by
         self._client_id = client_id
         self.timeout_ms = timeout_ms
         self._any: BrokerConnection | None = None
@@ -84,7 +87,7 @@ class Cluster:
                 return
         raise CliError(
             f"no broker can be reached at {', '.join(failures)}. "
-            "Is it running, and is --bootstrap-server right?"
+            f"Is it running, and is {self._named_by} right?"
         )
 
     async def close(self) -> None:
@@ -209,9 +212,19 @@ async def cluster_of(options: argparse.Namespace) -> AsyncIterator[Cluster]:
         bootstrap = parse_addresses(options.bootstrap_server, key="--bootstrap-server")
     except SettingsError as error:
         raise UsageError(str(error)) from error
-    given = _connection_properties(options.command_config)
+    given = connection_properties(options.command_config)
+    async with cluster_at(bootstrap, given, named_by="--bootstrap-server") as cluster:
+        yield cluster
+
+
+@asynccontextmanager
+async def cluster_at(
+    bootstrap: tuple[Address, ...], given: Mapping[str, str], *, named_by: str
+) -> AsyncIterator[Cluster]:
+    """Connect to a cluster with the properties of its connection; ``named_by`` said where it is."""
     cluster = Cluster(
         bootstrap,
+        named_by=named_by,
         client_id=given.get("client.id", CLIENT_ID),
         timeout_ms=_positive(given, "request.timeout.ms", REQUEST_TIMEOUT_MS),
     )
@@ -222,7 +235,8 @@ async def cluster_of(options: argparse.Namespace) -> AsyncIterator[Cluster]:
         await cluster.close()
 
 
-def _connection_properties(file: Path | None) -> dict[str, str]:
+def connection_properties(file: Path | None) -> dict[str, str]:
+    """Read the properties of a connection; none without a file."""
     if file is None:
         return {}
     found = {entry.key: entry.value.strip() for entry in properties(file.read_text("utf-8"))}
@@ -232,7 +246,7 @@ def _connection_properties(file: Path | None) -> dict[str, str]:
     return found
 
 
-def _positive(given: dict[str, Any], key: str, default: int) -> int:
+def _positive(given: Mapping[str, str], key: str, default: int) -> int:
     text = given.get(key, str(default))
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise CliError(f"{key}={text} cannot be: it must be a whole number of ms, at least 1")

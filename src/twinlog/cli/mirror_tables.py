@@ -46,6 +46,11 @@ class PartitionRow:
     state: str
     retry_attempt: int
     error_message: str | None
+    last_mirror_epoch: int | None = None
+    last_mirror_offset: int | None = None
+    """The end (exclusive) of what was mirrored when it was stopped last."""
+    lag_bytes: int | None = None
+    lag_ms: int | None = None
 
     @property
     def lag(self) -> int | None:
@@ -68,10 +73,14 @@ class PartitionRow:
                     state=partition.state_value,
                     retry_attempt=partition.retry_attempt,
                     error_message=partition.error_message,
+                    last_mirror_epoch=_known(partition.last_mirror_epoch),
+                    last_mirror_offset=_known(partition.last_mirror_offset),
+                    lag_bytes=_known(partition.lag_bytes),
+                    lag_ms=_known(partition.lag_ms),
                 )
 
     def as_json(self) -> dict[str, Any]:
-        """Give the row as the proposal's JSON object."""
+        """Give the row as the proposal's JSON object, and behind it what it does not have."""
         return {
             "mirror": self.mirror,
             "topic": self.topic,
@@ -82,6 +91,10 @@ class PartitionRow:
             "state": self.state,
             "retryAttempt": self.retry_attempt,
             "errorMessage": self.error_message,
+            "lagBytes": self.lag_bytes,
+            "lagMs": self.lag_ms,
+            "lastMirrorEpoch": self.last_mirror_epoch,
+            "lastMirrorOffset": self.last_mirror_offset,
         }
 
 
@@ -158,8 +171,8 @@ class FailedView:
         return f"{row.retry_attempt}/{self.retries_max}"
 
 
-def _known(offset: int) -> int | None:
-    return None if offset < 0 else offset
+def _known(told: int) -> int | None:
+    return None if told < 0 else told
 
 
 def _one_line(row: PartitionRow) -> str | None:

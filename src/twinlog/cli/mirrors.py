@@ -7,12 +7,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from twinlog.cli.cluster import Cluster, add_cluster_flags, cluster_of
-from twinlog.cli.failures import EXIT_FAILED, EXIT_OK, CliError, UsageError, expect_ok, sentence
+from twinlog.cli.cluster import Cluster, cluster_of
+from twinlog.cli.failures import EXIT_FAILED, EXIT_OK, expect_ok, sentence
+from twinlog.cli.mirror_asking import listed, matching, mirror_called, some_matching, words
+from twinlog.cli.mirror_flags import check_flags, mirrors_parser
 from twinlog.cli.mirror_tables import FailedView, ListView, PartitionRow, StateView
-from twinlog.config.mirror import MIRROR, MIRROR_FAILED_RETRY_MAX_ATTEMPTS, matcher
+from twinlog.cli.mirror_verify import verify
+from twinlog.config.mirror import MIRROR, MIRROR_FAILED_RETRY_MAX_ATTEMPTS
 from twinlog.config.read import read_settings
-from twinlog.model.errors import ErrorCode, SettingsError
 from twinlog.wire.messages import mirrors
 from twinlog.wire.messages.configs import (
     DESCRIBE_CONFIGS,
@@ -22,36 +24,18 @@ from twinlog.wire.messages.configs import (
 
 RETRIES_IF_NOT_TOLD: Final = 10
 BROKER_RESOURCE: Final = 4
-EVERY_STATE: Final = ("MIRRORING", "PAUSED", "STOPPED")
 
 Verb: TypeAlias = Callable[[Cluster, argparse.Namespace], Awaitable[int]]
 
 
 def parser(prog: str) -> argparse.ArgumentParser:
     """Give the parser of the command's flags."""
-    made = argparse.ArgumentParser(
-        prog=prog,
-        description="Mirror topics of another cluster into this one, byte for byte.",
-        epilog="Topics are named with commas between them; each may be a regular expression.",
-    )
-    add_cluster_flags(made)
-    action = made.add_mutually_exclusive_group(required=True)
-    for verb, what in _ACTIONS.items():
-        action.add_argument(f"--{verb}", dest="action", action="store_const", const=verb, help=what)
-    made.add_argument("--mirror", metavar="NAME", help="the mirror")
-    made.add_argument(
-        "--mirror-config", type=Path, metavar="FILE", help="its properties, for --create"
-    )
-    made.add_argument("--topics", metavar="A,B,REGEX", help="the topics that are meant")
-    made.add_argument("--exclude", metavar="A,REGEX", help="topics not to start")
-    made.add_argument("--json", action="store_true", help="describe as JSON")
-    made.add_argument("--failed", action="store_true", help="describe what has failed, and why")
-    return made
+    return mirrors_parser(prog)
 
 
 def run(options: argparse.Namespace) -> int:
     """Do what the flags ask; give the exit code."""
-    _check_flags(options)
+    check_flags(options)
     options.config = _config_of(options.mirror_config) if options.mirror_config else ()
     return asyncio.run(_run(options))
 
@@ -59,32 +43,6 @@ def run(options: argparse.Namespace) -> int:
 async def _run(options: argparse.Namespace) -> int:
     async with cluster_of(options) as cluster:
         return await _VERBS[options.action](cluster, options)
-
-
-def _check_flags(options: argparse.Namespace) -> None:
-    """Refuse flags that the action needs and lacks, or has and does not know."""
-    action = options.action
-    if action not in ("list", "describe") and not options.mirror:
-        raise UsageError(f"--{action} needs --mirror NAME")
-    if action == "create" and options.mirror_config is None:
-        raise UsageError("--create needs --mirror-config FILE, which names the source")
-    if action in _TOPIC_ACTIONS and not _words(options.topics):
-        raise UsageError(f"--{action} needs --topics A,B,REGEX")
-    allowed = {
-        "mirror_config": ("create",),
-        "topics": _TOPIC_ACTIONS,
-        "exclude": ("start",),
-        "json": ("describe",),
-        "failed": ("describe",),
-    }
-    for flag, actions in allowed.items():
-        if getattr(options, flag) and action not in actions:
-            known = " and ".join(f"--{a}" for a in actions)
-            raise UsageError(f"--{flag.replace('_', '-')} goes with {known} only")
-    try:
-        matcher(_words(options.topics), _words(options.exclude))
-    except SettingsError as error:
-        raise UsageError(str(error)) from error
 
 
 def _config_of(file: Path) -> tuple[mirrors.MirrorConfig, ...]:
@@ -127,8 +85,8 @@ async def _start(cluster: Cluster, options: argparse.Namespace) -> int:
         mirrors.START_MIRROR_TOPICS,
         mirrors.StartMirrorTopicsRequest(
             mirror_name=options.mirror,
-            include_patterns=_words(options.topics),
-            exclude_patterns=_words(options.exclude),
+            include_patterns=words(options.topics),
+            exclude_patterns=words(options.exclude),
             timeout_ms=cluster.timeout_ms,
         ),
     )
@@ -144,13 +102,13 @@ async def _start(cluster: Cluster, options: argparse.Namespace) -> int:
 
 
 async def _stop(cluster: Cluster, options: argparse.Namespace) -> int:
-    matching = await _matching(cluster, options)
+    chosen = matching(await mirror_called(cluster, options.mirror), options.topics)
     answer = await cluster.ask(
         mirrors.STOP_MIRROR_TOPICS,
         mirrors.StopMirrorTopicsRequest(
             mirror_name=options.mirror,
-            topics=_mirror_topics(matching),
-            patterns=_words(options.topics),
+            topics=_mirror_topics(chosen),
+            patterns=words(options.topics),
         ),
     )
     stopped, code = _topics_done(answer, options)
@@ -191,7 +149,7 @@ def _told(answer: mirrors.MirrorTopicsResponse, options: argparse.Namespace, don
 
 async def _list(cluster: Cluster, options: argparse.Namespace) -> int:
     filters = (options.mirror,) if options.mirror else ()
-    found = await _listed(cluster, mirrors.ListClusterMirrorsRequest(mirror_name_filter=filters))
+    found = await listed(cluster, mirrors.ListClusterMirrorsRequest(mirror_name_filter=filters))
     ListView(found).write(sys.stdout)
     return EXIT_OK
 
@@ -233,42 +191,11 @@ async def _retries_max(cluster: Cluster) -> int:
     return int(values[0]) if values else RETRIES_IF_NOT_TOLD
 
 
-async def _listed(
-    cluster: Cluster, request: mirrors.ListClusterMirrorsRequest
-) -> tuple[mirrors.ListedMirror, ...]:
-    answer = await cluster.ask(mirrors.LIST_CLUSTER_MIRRORS, request)
-    expect_ok(answer.error_code, answer.error_message, doing="mirrors cannot be listed")
-    return answer.mirrors
-
-
-async def _matching(cluster: Cluster, options: argparse.Namespace) -> list[str]:
-    """Give the mirror's topics that the flags mean; CliError when there is no such mirror."""
-    found = await _listed(
-        cluster,
-        mirrors.ListClusterMirrorsRequest(
-            include_topic_names=True,
-            mirror_name_filter=(options.mirror,),
-            desired_state_filter=EVERY_STATE,
-        ),
-    )
-    mirror = next((m for m in found if m.mirror_name == options.mirror), None)
-    if mirror is None:
-        known = sentence(ErrorCode.UNKNOWN_CLUSTER_MIRROR, f"there is no mirror {options.mirror}")
-        raise CliError(known)
-    is_meant = matcher(_words(options.topics), ())
-    return sorted(name for name in mirror.topic_names or () if is_meant(name))
-
-
 async def _some_matching(
     cluster: Cluster, options: argparse.Namespace
 ) -> tuple[mirrors.MirrorTopic, ...]:
-    matching = await _matching(cluster, options)
-    if not matching:
-        raise CliError(
-            f"no topic of mirror {options.mirror} matches {options.topics}: see them with "
-            f"kafka-cluster-mirrors.sh --describe --mirror {options.mirror}"
-        )
-    return _mirror_topics(matching)
+    mirror = await mirror_called(cluster, options.mirror)
+    return _mirror_topics(some_matching(mirror, options.topics))
 
 
 def _topics_done(
@@ -290,26 +217,10 @@ def _mirror_topics(names: Sequence[str]) -> tuple[mirrors.MirrorTopic, ...]:
     return tuple(mirrors.MirrorTopic(topic_name=name) for name in names)
 
 
-def _words(text: str | None) -> tuple[str, ...]:
-    return tuple(word.strip() for word in (text or "").split(",") if word.strip())
-
-
 def _bracketed(names: Sequence[str]) -> str:
     return f"[{', '.join(names)}]"
 
 
-_ACTIONS: Final = {
-    "create": "create a mirror from --mirror-config",
-    "start": "mirror the source's topics that match --topics",
-    "stop": "make topics writable here, where the mirror stands",
-    "pause": "stop fetching, for a while",
-    "resume": "fetch again after --pause",
-    "delete": "delete a mirror without topics; the copies stay",
-    "recover": "let failed topics try again",
-    "list": "list the mirrors",
-    "describe": "tell state and lag of every partition",
-}
-_TOPIC_ACTIONS: Final = ("start", "stop", "pause", "resume", "recover")
 _VERBS: Final[dict[str, Verb]] = {
     "create": _create,
     "start": _start,
@@ -320,4 +231,5 @@ _VERBS: Final[dict[str, Verb]] = {
     "recover": _recover,
     "list": _list,
     "describe": _describe,
+    "verify": verify,
 }

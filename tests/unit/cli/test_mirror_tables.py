@@ -75,7 +75,7 @@ def test_a_destination_ahead_of_a_stale_source_offset_has_no_lag() -> None:
     assert row.lag == 0
 
 
-def test_json_has_the_names_of_the_proposal() -> None:
+def test_json_has_the_names_of_the_proposal_and_more_behind_them() -> None:
     partition = DescribedMirrorPartition(
         partition_index=3,
         state_value="FAILED",
@@ -83,6 +83,9 @@ def test_json_has_the_names_of_the_proposal() -> None:
         retry_attempt=2,
         source_offset=9,
         destination_offset=4,
+        last_mirror_offset=3,
+        lag_bytes=700,
+        lag_ms=1500,
     )
     expected = {
         "mirror": "a-to-b",
@@ -94,6 +97,10 @@ def test_json_has_the_names_of_the_proposal() -> None:
         "state": "FAILED",
         "retryAttempt": 2,
         "errorMessage": "bad",
+        "lagBytes": 700,
+        "lagMs": 1500,
+        "lastMirrorEpoch": None,
+        "lastMirrorOffset": 3,
     }
     assert json.loads(written(StateView(rows(partition)), as_json=True)) == [expected]
     assert json.loads(written(FailedView(rows(partition), 20), as_json=True)) == [expected]

@@ -63,7 +63,7 @@ def results(*names: str, failed: tuple[str, ...] = ()) -> MirrorTopicsResponse:
         (["--start", "--mirror", "m"], "--start needs --topics A,B,REGEX"),
         (["--stop", "--mirror", "m", "--topics", ","], "--stop needs --topics"),
         (["--pause", "--mirror", "m"], "--pause needs --topics"),
-        (["--list", "--json"], "--json goes with --describe only"),
+        (["--list", "--json"], "--json goes with --describe and --verify only"),
         (["--list", "--failed"], "--failed goes with --describe only"),
         (["--stop", "--mirror", "m", "--topics", "a", "--exclude", "b"], "--exclude goes with"),
         (["--start", "--mirror", "m", "--topics", "a("], "'a(' is not a regular expression"),

@@ -14,7 +14,9 @@ from twinlog.wire.messages import group_offsets as messages
 
 
 async def connected(broker: AnsweringBroker) -> Cluster:
-    client = Cluster((Address("127.0.0.1", broker.port),), client_id="t", timeout_ms=5_000)
+    client = Cluster(
+        (Address("127.0.0.1", broker.port),), named_by="it", client_id="t", timeout_ms=5_000
+    )
     await client.connect()
     return client
 

@@ -8,6 +8,7 @@ from twinlog.broker.context import Broker
 from twinlog.broker.mirror_board import MirroredPartition, MirrorStatus
 from twinlog.cluster.facts import MIRROR_STATE, MirrorFact, TopicFact
 from twinlog.config.mirror import BOOTSTRAP_SERVERS
+from twinlog.mirroring.lag import LagInputs
 from twinlog.mirroring.records import MirrorPartition
 from twinlog.mirroring.shard import Known
 from twinlog.mirroring.states import MirrorState
@@ -120,7 +121,14 @@ def describe_partition(
         destination_offset=destination,
         last_mirror_epoch=-1 if last is None else last.epoch,
         last_mirror_offset=-1 if last is None else last.log_end,
+        lag_bytes=-1 if lag is None else lag.bytes,
+        lag_ms=-1 if lag is None else _lag_ms(lag, broker.clock.now_ms()),
     )
+
+
+def _lag_ms(lag: LagInputs, now_ms: int) -> int:
+    seconds = lag.seconds(now_ms)
+    return -1 if seconds < 0 else int(seconds * 1_000)
 
 
 def _error(

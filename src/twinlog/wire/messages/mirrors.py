@@ -2,7 +2,8 @@
 
 Differs from the proposal: what later drafts add to List and Describe without showing the bytes is
 in tagged fields here (filters, what to include, the topics to describe), so that a client of the
-published draft is understood. StartMirrorTopics holds the fields of both its drafts.
+published draft is understood; so is the lag in bytes and time, which is ours. StartMirrorTopics
+holds the fields of both its drafts.
 """
 
 from typing import Annotated, Final
@@ -172,6 +173,8 @@ class DescribedMirrorPartition:
     destination_offset: Int64 = -1
     last_mirror_epoch: Int32 = -1
     last_mirror_offset: Int64 = -1
+    lag_bytes: Annotated[Int64, tag(0)] = -1
+    lag_ms: Annotated[Int64, tag(1)] = -1
 
 
 @message

@@ -35,7 +35,8 @@ class AtWork:
 
 @pytest.fixture
 def broker() -> Any:
-    return SimpleNamespace(partitions=Partitions())
+    clock = SimpleNamespace(now_ms=lambda: 2_500)
+    return SimpleNamespace(partitions=Partitions(), clock=clock)
 
 
 def told(
@@ -61,6 +62,17 @@ def test_offsets_are_those_of_the_last_answer(broker: Any) -> None:
     found = told(broker, at_work, PartitionState(state=3))
     assert (found.source_offset, found.destination_offset) == (50, 40)
     assert (found.last_mirror_epoch, found.last_mirror_offset) == (3, 9)
+
+
+def test_lag_is_told_in_bytes_and_time_once_it_is_known(broker: Any) -> None:
+    at_work = AtWork(MirrorState.MIRRORING)
+    found = told(broker, at_work)
+    assert (found.lag_bytes, found.lag_ms) == (-1, -1)
+    at_work.lag.appended(10, 500)
+    at_work.lag.answered(Offset(50), Offset(40), 1_000)
+    found = told(broker, at_work)
+    assert (found.lag_bytes, found.lag_ms) == (500, 1_500)
+    assert (told(broker, None).lag_bytes, told(broker, None).lag_ms) == (-1, -1)
 
 
 def test_the_error_is_the_partitions_own_before_its_sources(broker: Any) -> None:

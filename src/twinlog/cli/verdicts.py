@@ -1,0 +1,119 @@
+"""How ``--verify`` shows what it found of each partition."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TextIO
+
+from twinlog.cli.batch_comparison import Comparison
+from twinlog.cli.output import fitted, write_json, write_table
+
+EQUAL: Final = "EQUAL"
+DIFFERENT: Final = "DIFFERENT"
+NOT_COMPARED: Final = "NOT_COMPARED"
+HEADINGS: Final = ("TOPIC", "PARTITION", "FROM", "EQUAL-UP-TO", "BATCHES", "BYTES", "RESULT")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was found of one partition; ``why`` if it could not be compared to its end."""
+
+    topic: str
+    partition: int
+    comparison: Comparison | None = None
+    why: str | None = None
+
+    @property
+    def result(self) -> str:
+        """EQUAL, DIFFERENT, or NOT_COMPARED: what is not known to be equal is told apart."""
+        if self.comparison is not None and self.comparison.differences:
+            return DIFFERENT
+        return EQUAL if self.comparison is not None and self.why is None else NOT_COMPARED
+
+    def cells(self) -> tuple[object, ...]:
+        """Give the row of the table."""
+        found = self.comparison
+        if found is None:
+            return (self.topic, self.partition, None, None, None, None, self.result)
+        return (
+            self.topic,
+            self.partition,
+            found.start,
+            found.equal_up_to,
+            found.batch_count,
+            found.byte_count,
+            self.result,
+        )
+
+    def lines(self) -> list[str]:
+        """Say what the table has no room for."""
+        name = f"{self.topic}-{self.partition}"
+        found = self.comparison
+        told = []
+        if found is not None:
+            told += [f"{name} {difference}" for difference in found.differences]
+            more = found.difference_count - len(found.differences)
+            if more:
+                told.append(f"{name} differs in {more} more place(s)")
+            told += [
+                f"{name} offsets {first} to {end - 1} were deleted before they could be compared"
+                for first, end in found.skipped
+            ]
+        if self.why is not None:
+            told.append(
+                f"{name} was not compared{'' if found is None else ' to its end'}: {self.why}"
+            )
+        return told
+
+    def as_json(self) -> dict[str, Any]:
+        """Give it as a JSON object."""
+        found = self.comparison
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "result": self.result,
+            "from": found.start if found else None,
+            "equalUpTo": found.equal_up_to if found else None,
+            "mirroredEnd": found.end if found else None,
+            "batches": found.batch_count if found else 0,
+            "bytes": found.byte_count if found else 0,
+            "differenceCount": found.difference_count if found else 0,
+            "differences": [d.as_json() for d in found.differences] if found else [],
+            "deletedMeanwhile": [list(each) for each in found.skipped] if found else [],
+            "why": self.why,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyView:
+    """What --verify shows."""
+
+    mirror: str
+    verdicts: Sequence[Verdict]
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether every partition is known to be equal."""
+        return self._count(EQUAL) == len(self.verdicts)
+
+    def write(self, out: TextIO, *, as_json: bool) -> None:
+        """Write the JSON; or the table, what is wrong, and the sum of it."""
+        if as_json:
+            told = {
+                "mirror": self.mirror,
+                "isEqual": self.is_equal,
+                "partitions": [verdict.as_json() for verdict in self.verdicts],
+            }
+            write_json(told, out)
+            return
+        rows = [verdict.cells() for verdict in self.verdicts]
+        write_table(fitted(HEADINGS, rows), rows, out)
+        for verdict in self.verdicts:
+            for line in verdict.lines():
+                out.write(f"{line}\n")
+        out.write(
+            f"Mirror {self.mirror}: {self._count(EQUAL)} partition(s) equal, "
+            f"{self._count(DIFFERENT)} different, {self._count(NOT_COMPARED)} not compared\n"
+        )
+
+    def _count(self, result: str) -> int:
+        return sum(verdict.result == result for verdict in self.verdicts)
