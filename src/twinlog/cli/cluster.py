@@ -90,6 +90,16 @@ class Cluster:
             f"Is it running, and is {self._named_by} right?"
         )
 
+    async def reconnect(self) -> None:
+        """Connect again if the connection was lost; as it was if no broker answers."""
+        if self._any is not None and not self._any.is_open:
+            for address in self._bootstrap:
+                try:
+                    self._any = await self._open(address)
+                except PeerUnavailable:
+                    continue
+                return
+
     async def close(self) -> None:
         """Close every connection."""
         for connection in (self._any, *self._connections.values()):

@@ -15,7 +15,7 @@ from twinlog.cli.group_tables import (
     offsets_table,
     states_table,
 )
-from twinlog.cli.offsets import commit_offsets, committed_offsets
+from twinlog.cli.offsets import commit_offsets, committed_offsets, every_group
 from twinlog.cli.output import fitted, write_table
 from twinlog.cli.reading import LATEST, list_offsets
 from twinlog.cli.resets import NewOffset, add_reset_flags, check_reset_flags, new_offsets
@@ -57,7 +57,7 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 async def _list(cluster: Cluster, options: argparse.Namespace) -> int:
-    found = await _listed(cluster)
+    found = await every_group(cluster)
     if options.state:
         rows = [(group.group_id, group.group_state or None) for group in found]
         write_table(fitted(("GROUP", "STATE"), rows), rows, sys.stdout)
@@ -67,21 +67,9 @@ async def _list(cluster: Cluster, options: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-async def _listed(cluster: Cluster) -> list[groups.ListedGroup]:
-    """Give the groups of all brokers, by name; each keeps its own."""
-    found: dict[str, groups.ListedGroup] = {}
-    for broker in (await cluster.metadata([])).brokers:
-        answer = await cluster.ask_node(
-            broker.node_id, groups.LIST_GROUPS, groups.ListGroupsRequest()
-        )
-        expect_ok(answer.error_code, None, doing=f"broker {broker.node_id} cannot list its groups")
-        found |= {group.group_id: group for group in answer.groups}
-    return [found[name] for name in sorted(found)]
-
-
 async def _meant(cluster: Cluster, options: argparse.Namespace) -> list[str]:
     if options.all_groups:
-        return [group.group_id for group in await _listed(cluster)]
+        return [group.group_id for group in await every_group(cluster)]
     return list(dict.fromkeys(options.group))
 
 

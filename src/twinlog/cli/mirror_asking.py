@@ -38,14 +38,19 @@ async def listed(
     return answer.mirrors
 
 
-async def mirror_called(cluster: Cluster, name: str) -> mirrors.ListedMirror:
-    """Give a mirror with all its topics; CliError when there is no such mirror."""
+async def mirror_called(
+    cluster: Cluster, name: str, states: Sequence[str] = EVERY_STATE
+) -> mirrors.ListedMirror:
+    """Give a mirror with its topics that are to be in one of ``states``.
+
+    CliError when there is no such mirror.
+    """
     found = await listed(
         cluster,
         mirrors.ListClusterMirrorsRequest(
             include_topic_names=True,
             mirror_name_filter=(name,),
-            desired_state_filter=EVERY_STATE,
+            desired_state_filter=tuple(states),
         ),
     )
     mirror = next((m for m in found if m.mirror_name == name), None)

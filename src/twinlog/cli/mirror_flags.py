@@ -6,7 +6,8 @@ from typing import Final
 
 from twinlog.cli.cluster import add_cluster_flags
 from twinlog.cli.failures import UsageError
-from twinlog.cli.mirror_asking import words
+from twinlog.cli.mirror_asking import EVERY_STATE, words
+from twinlog.cli.mirror_wait import STATE_AFTER
 from twinlog.config.mirror import matcher
 from twinlog.model.errors import SettingsError
 
@@ -22,14 +23,18 @@ ACTIONS: Final = {
     "describe": "tell state and lag of every partition",
     "verify": "compare the batches of both logs, by their CRCs",
 }
+WAIT: Final = "wait"
+TIMEOUT_MS: Final = 600_000
 TOPIC_ACTIONS: Final = ("start", "stop", "pause", "resume", "recover")
 ALLOWED: Final[dict[str, tuple[str, ...]]] = {
     "mirror_config": ("create",),
-    "topics": (*TOPIC_ACTIONS, "verify"),
+    "topics": (*TOPIC_ACTIONS, "verify", WAIT),
     "exclude": ("start",),
     "json": ("describe", "verify"),
     "failed": ("describe",),
-    "source_command_config": ("verify",),
+    "source_command_config": ("verify", "stop"),
+    "promote": ("stop",),
+    "wait": (*STATE_AFTER, WAIT),
 }
 
 
@@ -41,7 +46,7 @@ def mirrors_parser(prog: str) -> argparse.ArgumentParser:
         epilog="Topics are named with commas between them; each may be a regular expression.",
     )
     add_cluster_flags(made)
-    action = made.add_mutually_exclusive_group(required=True)
+    action = made.add_mutually_exclusive_group()
     for verb, what in ACTIONS.items():
         action.add_argument(f"--{verb}", dest="action", action="store_const", const=verb, help=what)
     made.add_argument("--mirror", metavar="NAME", help="the mirror")
@@ -59,11 +64,32 @@ def mirrors_parser(prog: str) -> argparse.ArgumentParser:
         help="properties of this tool's own connection to the source (bootstrap.servers, "
         "request.timeout.ms, client.id); without it the mirror's bootstrap.servers are used",
     )
+    made.add_argument(
+        "--promote",
+        action="store_true",
+        help="with --stop: first wait for lag 0 and for the groups, so that nothing is lost",
+    )
+    made.add_argument(
+        "--wait",
+        action="store_true",
+        help="alone: until the lag is 0, or --state is reached; with --start, --stop, --pause "
+        "and --resume: until it is done",
+    )
+    made.add_argument(
+        "--state", choices=EVERY_STATE, help="the state to --wait for, instead of a lag of 0"
+    )
+    made.add_argument(
+        "--timeout-ms",
+        type=int,
+        metavar="MS",
+        help=f"how long --wait and --promote may take ({TIMEOUT_MS})",
+    )
     return made
 
 
 def check_flags(options: argparse.Namespace) -> None:
     """Refuse flags that the action needs and lacks, or has and does not know."""
+    _settle_action(options)
     action = options.action
     if action not in ("list", "describe") and not options.mirror:
         raise UsageError(f"--{action} needs --mirror NAME")
@@ -75,7 +101,35 @@ def check_flags(options: argparse.Namespace) -> None:
         if getattr(options, flag) and action not in actions:
             known = " and ".join(f"--{a}" for a in actions)
             raise UsageError(f"--{flag.replace('_', '-')} goes with {known} only")
+    _check_waiting(options)
     try:
         matcher(words(options.topics), words(options.exclude))
     except SettingsError as error:
         raise UsageError(str(error)) from error
+
+
+def _settle_action(options: argparse.Namespace) -> None:
+    """--wait is an action where there is no other."""
+    if options.action is None:
+        if not options.wait:
+            known = " ".join(f"--{action}" for action in (*ACTIONS, WAIT))
+            raise UsageError(f"one of the arguments {known} is required")
+        options.action = WAIT
+
+
+def _check_waiting(options: argparse.Namespace) -> None:
+    """Refuse what makes no sense beside --wait and --promote, or without them."""
+    if options.state and not options.wait:
+        raise UsageError("--state goes with --wait only")
+    wanted = STATE_AFTER.get(options.action)
+    if options.state and wanted and options.state != wanted:
+        raise UsageError(f"--{options.action} is done in state {wanted}, not {options.state}")
+    if options.timeout_ms is not None and not (options.wait or options.promote):
+        raise UsageError("--timeout-ms goes with --wait and --promote only")
+    if options.timeout_ms is not None and options.timeout_ms < 0:
+        raise UsageError(f"--timeout-ms {options.timeout_ms} cannot be: it must be at least 0")
+    options.timeout_ms = TIMEOUT_MS if options.timeout_ms is None else options.timeout_ms
+    if options.source_command_config and options.action == "stop" and not options.promote:
+        raise UsageError(
+            "--source-command-config goes with --stop --promote: a stop needs no source"
+        )

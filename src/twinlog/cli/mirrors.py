@@ -10,9 +10,11 @@ from typing import Final, TypeAlias
 from twinlog.cli.cluster import Cluster, cluster_of
 from twinlog.cli.failures import EXIT_FAILED, EXIT_OK, expect_ok, sentence
 from twinlog.cli.mirror_asking import listed, matching, mirror_called, some_matching, words
-from twinlog.cli.mirror_flags import check_flags, mirrors_parser
+from twinlog.cli.mirror_flags import WAIT, check_flags, mirrors_parser
+from twinlog.cli.mirror_promote import promote
 from twinlog.cli.mirror_tables import FailedView, ListView, PartitionRow, StateView
 from twinlog.cli.mirror_verify import verify
+from twinlog.cli.mirror_wait import STATE_AFTER, wait, wait_after
 from twinlog.config.mirror import MIRROR, MIRROR_FAILED_RETRY_MAX_ATTEMPTS
 from twinlog.config.read import read_settings
 from twinlog.wire.messages import mirrors
@@ -42,7 +44,11 @@ def run(options: argparse.Namespace) -> int:
 
 async def _run(options: argparse.Namespace) -> int:
     async with cluster_of(options) as cluster:
-        return await _VERBS[options.action](cluster, options)
+        code = await _VERBS[options.action](cluster, options)
+        is_done = code == EXIT_OK and not options.promote
+        if is_done and options.wait and options.action in STATE_AFTER:
+            return await wait_after(cluster, options)
+        return code
 
 
 def _config_of(file: Path) -> tuple[mirrors.MirrorConfig, ...]:
@@ -102,6 +108,12 @@ async def _start(cluster: Cluster, options: argparse.Namespace) -> int:
 
 
 async def _stop(cluster: Cluster, options: argparse.Namespace) -> int:
+    if options.promote:
+        return await promote(cluster, options, lambda: _stop_now(cluster, options))
+    return await _stop_now(cluster, options)
+
+
+async def _stop_now(cluster: Cluster, options: argparse.Namespace) -> int:
     chosen = matching(await mirror_called(cluster, options.mirror), options.topics)
     answer = await cluster.ask(
         mirrors.STOP_MIRROR_TOPICS,
@@ -232,4 +244,5 @@ _VERBS: Final[dict[str, Verb]] = {
     "list": _list,
     "describe": _describe,
     "verify": verify,
+    WAIT: wait,
 }

@@ -1,4 +1,4 @@
-"""The committed offsets of a group, read and written as an ordinary client."""
+"""The groups of a cluster and their committed offsets, read and written as an ordinary client."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from twinlog.cli.cluster import Cluster
 from twinlog.cli.failures import CliError, expect_ok
 from twinlog.model.errors import ErrorCode
 from twinlog.wire.messages import group_offsets as messages
+from twinlog.wire.messages.groups import LIST_GROUPS, ListedGroup, ListGroupsRequest
 
 Offsets = dict[tuple[str, int], int]
 """Offsets by topic and partition."""
@@ -20,6 +21,16 @@ class _Fetched:
     partition: int
     offset: int
     error_code: int
+
+
+async def every_group(cluster: Cluster) -> list[ListedGroup]:
+    """Give the groups of all brokers, by name; each keeps its own."""
+    found: dict[str, ListedGroup] = {}
+    for broker in (await cluster.metadata([])).brokers:
+        answer = await cluster.ask_node(broker.node_id, LIST_GROUPS, ListGroupsRequest())
+        expect_ok(answer.error_code, None, doing=f"broker {broker.node_id} cannot list its groups")
+        found |= {group.group_id: group for group in answer.groups}
+    return [found[name] for name in sorted(found)]
 
 
 async def committed_offsets(cluster: Cluster, group: str) -> Offsets:

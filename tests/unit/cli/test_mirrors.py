@@ -68,6 +68,21 @@ def results(*names: str, failed: tuple[str, ...] = ()) -> MirrorTopicsResponse:
         (["--stop", "--mirror", "m", "--topics", "a", "--exclude", "b"], "--exclude goes with"),
         (["--start", "--mirror", "m", "--topics", "a("], "'a(' is not a regular expression"),
         (["--list", "--mirror-config", "f"], "--mirror-config goes with --create only"),
+        (["--list", "--wait"], "--wait goes with --start and --resume and --pause and --stop"),
+        (["--wait"], "--wait needs --mirror NAME"),
+        (["--verify"], "--verify needs --mirror NAME"),
+        (["--verify", "--mirror", "m", "--promote"], "--promote goes with --stop only"),
+        (["--verify", "--mirror", "m", "--state", "PAUSED"], "--state goes with --wait only"),
+        (["--verify", "--mirror", "m", "--timeout-ms", "1"], "--timeout-ms goes with --wait and"),
+        (["--wait", "--mirror", "m", "--timeout-ms", "-1"], "--timeout-ms -1 cannot be"),
+        (
+            ["--stop", "--mirror", "m", "--topics", "a", "--wait", "--state", "PAUSED"],
+            "--stop is done in state STOPPED, not PAUSED",
+        ),
+        (
+            ["--stop", "--mirror", "m", "--topics", "a", "--source-command-config", "f"],
+            "--source-command-config goes with --stop --promote",
+        ),
     ],
     ids=str,
 )

@@ -1,0 +1,189 @@
+"""``--stop --promote``: a stop that loses nothing, because it waits for all that the source has."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from twinlog.cli.cluster import Cluster
+from twinlog.cli.failures import EXIT_FAILED, EXIT_OK, CliError
+from twinlog.cli.log_reading import Bounds, bounds_of
+from twinlog.cli.mirror_asking import described, mirror_called, some_matching, source_of
+from twinlog.cli.mirror_groups import GroupChange, Place, group_changes
+from twinlog.cli.mirror_tables import PartitionRow
+from twinlog.cli.mirror_wait import MIRRORING, STOPPED, Deadline, Goal, lines_of, wait_for
+from twinlog.cli.progress import ProgressBar
+from twinlog.wire.messages.mirrors import ListedMirror
+
+POLL_S: Final = 0.25
+GROUPS_WAIT_MS: Final = 15_000
+STOP_WAIT_MS_MIN: Final = 30_000
+TOLD_MAX: Final = 20
+OBSTACLES: Final = ("FAILED", "PAUSED", "PAUSING")
+PLAIN_STOP: Final = "If the source is lost, stop without --promote: --plan shows what that loses"
+
+Stop = Callable[[], Awaitable[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One look at all partitions that are not stopped: here first, then at the source."""
+
+    rows: Sequence[PartitionRow]
+    here: Mapping[Place, Bounds]
+    there: Mapping[Place, Bounds]
+
+    @property
+    def lag(self) -> int:
+        """Records that the source has and the destination has not."""
+        return sum(max(0, at.end - self.here[of].end) for of, at in self.there.items())
+
+    @property
+    def is_level(self) -> bool:
+        """Whether the destination had everything that the source has a moment later."""
+        return not self.lag and all(row.state == MIRRORING for row in self.rows)
+
+
+def obstacles_of(rows: Sequence[PartitionRow]) -> list[PartitionRow]:
+    """Give the partitions for which waiting is of no use."""
+    return [row for row in rows if row.state in OBSTACLES]
+
+
+def beyond_the_stop(rows: Sequence[PartitionRow], there: Mapping[Place, Bounds]) -> list[str]:
+    """Say where the source has more than what was mirrored when it was stopped."""
+    told = []
+    for row in rows:
+        bounds = there.get((row.topic, row.partition))
+        if bounds is None or row.last_mirror_offset is None:
+            continue
+        more = bounds.end - row.last_mirror_offset
+        if more > 0:
+            told.append(
+                f"{row.topic}-{row.partition}: the source has {more} record(s) more, from offset "
+                f"{row.last_mirror_offset} on: a producer still writes there"
+            )
+    return told
+
+
+async def promote(cluster: Cluster, options: argparse.Namespace, stop: Stop) -> int:
+    """Wait for lag 0 and a last sync of the groups, stop, and see that nothing was left behind."""
+    mirror = await mirror_called(cluster, options.mirror)
+    topics = some_matching(mirror, options.topics)
+    async with AsyncExitStack() as stack:
+        try:
+            source = await stack.enter_async_context(source_of(mirror, options))
+        except CliError as error:
+            raise CliError(f"not promoted: {error}. {PLAIN_STOP}") from error
+        return await _Promotion(cluster, source, mirror, topics, options.timeout_ms).run(stop)
+
+
+class _Promotion:
+    def __init__(
+        self,
+        cluster: Cluster,
+        source: Cluster,
+        mirror: ListedMirror,
+        topics: Sequence[str],
+        timeout_ms: int,
+    ) -> None:
+        self._cluster = cluster
+        self._source = source
+        self._mirror = mirror.mirror_name
+        self._topics = topics
+        self._timeout_ms = timeout_ms
+        self._deadline = Deadline(timeout_ms)
+        self._progress = ProgressBar(sys.stderr)
+
+    async def run(self, stop: Stop) -> int:
+        try:
+            behind = await self._until_ready()
+        finally:
+            self._progress.clear()
+        for change in behind[:TOLD_MAX]:
+            print(f"not in step: {change}", file=sys.stderr)
+        code = await stop()
+        if code != EXIT_OK:
+            return code
+        left_ms = max(STOP_WAIT_MS_MIN, self._deadline.left_ms)
+        goal = Goal(STOPPED)
+        code = await wait_for(self._cluster, self._mirror, self._topics, goal, timeout_ms=left_ms)
+        return code if code != EXIT_OK else await self._proved(behind)
+
+    async def _until_ready(self) -> list[GroupChange]:
+        """Return when all is here; give the groups that are not in step even so."""
+        groups_deadline = Deadline(min(GROUPS_WAIT_MS, self._timeout_ms))
+        while True:
+            seen = await self._until_level()
+            changes = await group_changes(self._cluster, self._source, self._mirror, seen.here)
+            behind = [change for change in changes if change.is_out_of_step]
+            if behind and groups_deadline.left_ms:
+                self._progress.show(0, 1, f"{len(behind)} group offset(s) not in step")
+                await asyncio.sleep(POLL_S)
+                continue
+            seen = await self._look()
+            if seen.is_level:
+                return behind
+            self._expect_time_for(seen)
+
+    async def _until_level(self) -> Seen:
+        lag_max = 0
+        while True:
+            seen = await self._look()
+            if seen.is_level:
+                return seen
+            self._expect_time_for(seen)
+            lag_max = max(lag_max, seen.lag)
+            self._progress.show(lag_max - seen.lag, lag_max, f"lag {seen.lag}")
+            await asyncio.sleep(POLL_S)
+
+    def _expect_time_for(self, seen: Seen) -> None:
+        """Raise CliError, which says what is behind, when the time is over."""
+        if self._deadline.left_ms:
+            return
+        waiting = [row for row in seen.rows if row.state != MIRRORING]
+        told = "; ".join(["", *lines_of(waiting)])
+        raise CliError(
+            f"not promoted: lag {seen.lag} after {self._timeout_ms} ms{told}. "
+            "Stop the producers at the source first, or wait longer with --timeout-ms"
+        )
+
+    async def _look(self) -> Seen:
+        rows = await described(self._cluster, self._mirror, self._topics)
+        rows = [row for row in rows if row.state != STOPPED]
+        hindering = obstacles_of(rows)
+        if hindering:
+            raise CliError(
+                f"not promoted: {'; '.join(lines_of(hindering))}. Let them go on first "
+                "(--recover, --resume), or stop without --promote"
+            )
+        here = await self._bounds(self._cluster, rows, "here")
+        there = await self._bounds(self._source, rows, "at the source")
+        return Seen(rows, here, there)
+
+    async def _bounds(
+        self, cluster: Cluster, rows: Sequence[PartitionRow], where: str
+    ) -> dict[Place, Bounds]:
+        found: dict[Place, Bounds] = {}
+        for topic in sorted({row.topic for row in rows}):
+            partitions = [row.partition for row in rows if row.topic == topic]
+            for partition, bounds in (await bounds_of(cluster, topic, partitions)).items():
+                if isinstance(bounds, str):
+                    why = f"{topic}-{partition} {where}: {bounds}"
+                    raise CliError(f"not promoted: {why}. {PLAIN_STOP}")
+                found[topic, partition] = bounds
+        return found
+
+    async def _proved(self, behind: Sequence[GroupChange]) -> int:
+        """See whether the source has gone on while it was stopped."""
+        rows = await described(self._cluster, self._mirror, self._topics)
+        left = beyond_the_stop(rows, await self._bounds(self._source, rows, "at the source"))
+        for line in left[:TOLD_MAX]:
+            print(line, file=sys.stderr)
+        if left:
+            return EXIT_FAILED
+        groups = f"{len(behind)} group offset(s) not in step" if behind else "groups in step"
+        print(f"Promoted {len(self._topics)} topic(s) of mirror {self._mirror}: lag 0, {groups}")
+        return EXIT_OK

@@ -1,0 +1,145 @@
+"""--stop --promote: it waits for everything, then stops, then looks whether all is there."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from support.answering_broker import AnsweringBroker, answering_broker
+from support.batches import batch
+from support.commands import Ran, run_command
+from support.mirror_answers import TOPIC, describes, lists_mirror, partition_of
+from twinlog.cli import mirror_promote, mirror_wait
+from twinlog.cli.log_reading import Bounds
+from twinlog.cli.mirror_promote import Seen, beyond_the_stop
+from twinlog.cli.mirror_tables import PartitionRow
+from twinlog.wire.messages import configs, groups, mirrors
+
+MIRRORING = partition_of("MIRRORING")
+
+
+@pytest.fixture(autouse=True)
+def no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mirror_promote, "POLL_S", 0)
+    monkeypatch.setattr(mirror_wait, "POLL_S", 0)
+
+
+@pytest.fixture
+def source() -> Iterator[AnsweringBroker]:
+    with answering_broker() as running:
+        running.append(TOPIC, 0, batch(4))
+        running.on(groups.LIST_GROUPS, groups.ListGroupsResponse(groups=()))
+        yield running
+
+
+@pytest.fixture
+def mirrored(broker: AnsweringBroker, source: AnsweringBroker) -> AnsweringBroker:
+    """Give a destination that is level with its source, and can be stopped."""
+    lists_mirror(broker, source)
+    broker.append(TOPIC, 0, batch(4))
+    broker.on(configs.DESCRIBE_CONFIGS, configs.DescribeConfigsResponse(results=()))
+    describes(broker, [MIRRORING])
+
+    def stop(_: Any) -> mirrors.MirrorTopicsResponse:
+        describes(broker, [partition_of("STOPPED", last_mirror_offset=4)])
+        return mirrors.MirrorTopicsResponse(topics=(mirrors.MirrorTopicResult(topic_name=TOPIC),))
+
+    broker.on(mirrors.STOP_MIRROR_TOPICS, stop)
+    return broker
+
+
+def promote(broker: AnsweringBroker, *more: str) -> Ran:
+    at = ["--bootstrap-server", broker.bootstrap, "--mirror", "m"]
+    return run_command(["mirrors", *at, "--stop", "--promote", "--topics", TOPIC, *more])
+
+
+def test_a_level_mirror_is_stopped_and_told(mirrored: AnsweringBroker) -> None:
+    ran = promote(mirrored)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == (
+        "Stopped[orders] topic(s) in mirror m\n"
+        "Mirror m: 1 partition(s) in state STOPPED\n"
+        "Promoted 1 topic(s) of mirror m: lag 0, groups in step\n"
+    )
+
+
+def test_a_lag_that_does_not_end_is_refused_and_nothing_is_stopped(
+    mirrored: AnsweringBroker, source: AnsweringBroker
+) -> None:
+    source.append(TOPIC, 0, batch(3))
+    ran = promote(mirrored, "--timeout-ms", "0")
+    assert ran.code == 1
+    assert "not promoted: lag 3 after 0 ms. Stop the producers at the source first" in ran.err
+    assert mirrored.asked_for(mirrors.StopMirrorTopicsRequest) == []
+
+
+def test_it_waits_for_what_is_still_on_its_way(mirrored: AnsweringBroker) -> None:
+    describes(mirrored, [partition_of("LOG_ALIGNMENT")], [MIRRORING])
+    assert promote(mirrored).code == 0
+
+
+@pytest.mark.parametrize("state", ["FAILED", "PAUSED"])
+def test_a_partition_that_does_not_follow_is_refused(mirrored: AnsweringBroker, state: str) -> None:
+    describes(mirrored, [partition_of(state, error_message="bad batch")])
+    ran = promote(mirrored)
+    assert ran.code == 1
+    assert f"not promoted: orders-0 is {state}: bad batch. Let them go on first" in ran.err
+    assert mirrored.asked_for(mirrors.StopMirrorTopicsRequest) == []
+
+
+def test_a_source_that_is_away_is_refused_with_the_way_out(mirrored: AnsweringBroker) -> None:
+    listed = mirrors.ListedMirror(
+        mirror_name="m", source_bootstrap="127.0.0.1:1", topic_names=(TOPIC,)
+    )
+    answer = mirrors.ListClusterMirrorsResponse(mirrors=(listed,))
+    mirrored.on(mirrors.LIST_CLUSTER_MIRRORS, answer)
+    ran = promote(mirrored)
+    assert ran.code == 1
+    assert "not promoted: no broker can be reached at 127.0.0.1:1" in ran.err
+    assert "If the source is lost, stop without --promote" in ran.err
+
+
+def test_a_partition_that_the_source_has_no_more_is_refused(
+    mirrored: AnsweringBroker, source: AnsweringBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("twinlog.cli.log_reading.RETRY_DELAY_S", 0)
+    del source.logs[TOPIC, 0]
+    ran = promote(mirrored)
+    assert ran.code == 1
+    assert "not promoted: orders-0 at the source: there is no orders-0" in ran.err
+
+
+def test_records_written_while_it_was_stopped_are_told(
+    mirrored: AnsweringBroker, source: AnsweringBroker
+) -> None:
+    def stop(_: Any) -> mirrors.MirrorTopicsResponse:
+        source.append(TOPIC, 0, batch(2))
+        describes(mirrored, [partition_of("STOPPED", last_mirror_offset=4)])
+        return mirrors.MirrorTopicsResponse()
+
+    mirrored.on(mirrors.STOP_MIRROR_TOPICS, stop)
+    ran = promote(mirrored)
+    assert ran.code == 1
+    assert "orders-0: the source has 2 record(s) more, from offset 4 on" in ran.err
+
+
+def test_level_is_a_lag_of_0_in_mirroring_everywhere() -> None:
+    mirroring = PartitionRow("m", "t", 0, None, None, "MIRRORING", 0, None)
+    aligning = PartitionRow("m", "t", 0, None, None, "LOG_ALIGNMENT", 0, None)
+    here, there = {("t", 0): Bounds(0, 5)}, {("t", 0): Bounds(0, 7)}
+    assert Seen([mirroring], here, here).is_level
+    assert not Seen([aligning], here, here).is_level
+    assert not Seen([mirroring], here, there).is_level
+    assert Seen([mirroring], here, there).lag == 2
+    # A source that lost its end has nothing to wait for; --verify tells of it.
+    assert Seen([mirroring], there, here).lag == 0
+
+
+def test_what_is_beyond_the_stop_is_counted_where_it_is_known() -> None:
+    row = PartitionRow("m", "t", 0, None, None, "STOPPED", 0, None, None, 5)
+    unknown = PartitionRow("m", "t", 0, None, None, "STOPPED", 0, None)
+    there = {("t", 0): Bounds(0, 5)}
+    assert beyond_the_stop([row, unknown], there) == []
+    assert beyond_the_stop([row], {}) == []
+    (told,) = beyond_the_stop([row], {("t", 0): Bounds(0, 8)})
+    assert told.startswith("t-0: the source has 3 record(s) more, from offset 5 on")
