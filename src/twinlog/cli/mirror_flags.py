@@ -30,10 +30,11 @@ ALLOWED: Final[dict[str, tuple[str, ...]]] = {
     "mirror_config": ("create",),
     "topics": (*TOPIC_ACTIONS, "verify", WAIT),
     "exclude": ("start",),
-    "json": ("describe", "verify"),
+    "json": ("describe", "verify", "stop"),
     "failed": ("describe",),
     "source_command_config": ("verify", "stop"),
     "promote": ("stop",),
+    "plan": ("stop",),
     "wait": (*STATE_AFTER, WAIT),
 }
 
@@ -63,6 +64,11 @@ def mirrors_parser(prog: str) -> argparse.ArgumentParser:
         metavar="FILE",
         help="properties of this tool's own connection to the source (bootstrap.servers, "
         "request.timeout.ms, client.id); without it the mirror's bootstrap.servers are used",
+    )
+    made.add_argument(
+        "--plan",
+        action="store_true",
+        help="with --stop: change nothing, but tell what the stop would lose now",
     )
     made.add_argument(
         "--promote",
@@ -129,7 +135,18 @@ def _check_waiting(options: argparse.Namespace) -> None:
     if options.timeout_ms is not None and options.timeout_ms < 0:
         raise UsageError(f"--timeout-ms {options.timeout_ms} cannot be: it must be at least 0")
     options.timeout_ms = TIMEOUT_MS if options.timeout_ms is None else options.timeout_ms
-    if options.source_command_config and options.action == "stop" and not options.promote:
+    if options.action == "stop":
+        _check_stop(options)
+
+
+def _check_stop(options: argparse.Namespace) -> None:
+    """Refuse what a plain stop does not need, and what a plan cannot have."""
+    if options.plan and (options.promote or options.wait):
+        raise UsageError("--plan changes nothing: leave out --promote and --wait")
+    if options.json and not options.plan:
+        raise UsageError("--json goes with --stop --plan: a stop prints no JSON")
+    if options.source_command_config and not (options.plan or options.promote):
         raise UsageError(
-            "--source-command-config goes with --stop --promote: a stop needs no source"
+            "--source-command-config goes with --stop --plan and --stop --promote: "
+            "a stop needs no source"
         )

@@ -11,6 +11,7 @@ from twinlog.cli.cluster import Cluster, cluster_of
 from twinlog.cli.failures import EXIT_FAILED, EXIT_OK, expect_ok, sentence
 from twinlog.cli.mirror_asking import listed, matching, mirror_called, some_matching, words
 from twinlog.cli.mirror_flags import WAIT, check_flags, mirrors_parser
+from twinlog.cli.mirror_plan import plan_stop
 from twinlog.cli.mirror_promote import promote
 from twinlog.cli.mirror_tables import FailedView, ListView, PartitionRow, StateView
 from twinlog.cli.mirror_verify import verify
@@ -108,6 +109,8 @@ async def _start(cluster: Cluster, options: argparse.Namespace) -> int:
 
 
 async def _stop(cluster: Cluster, options: argparse.Namespace) -> int:
+    if options.plan:
+        return await plan_stop(cluster, options)
     if options.promote:
         return await promote(cluster, options, lambda: _stop_now(cluster, options))
     return await _stop_now(cluster, options)

@@ -63,7 +63,7 @@ def results(*names: str, failed: tuple[str, ...] = ()) -> MirrorTopicsResponse:
         (["--start", "--mirror", "m"], "--start needs --topics A,B,REGEX"),
         (["--stop", "--mirror", "m", "--topics", ","], "--stop needs --topics"),
         (["--pause", "--mirror", "m"], "--pause needs --topics"),
-        (["--list", "--json"], "--json goes with --describe and --verify only"),
+        (["--list", "--json"], "--json goes with --describe and --verify and --stop"),
         (["--list", "--failed"], "--failed goes with --describe only"),
         (["--stop", "--mirror", "m", "--topics", "a", "--exclude", "b"], "--exclude goes with"),
         (["--start", "--mirror", "m", "--topics", "a("], "'a(' is not a regular expression"),
@@ -81,8 +81,13 @@ def results(*names: str, failed: tuple[str, ...] = ()) -> MirrorTopicsResponse:
         ),
         (
             ["--stop", "--mirror", "m", "--topics", "a", "--source-command-config", "f"],
-            "--source-command-config goes with --stop --promote",
+            "--source-command-config goes with --stop --plan and --stop --promote",
         ),
+        (
+            ["--stop", "--mirror", "m", "--topics", "a", "--plan", "--promote"],
+            "--plan changes nothing: leave out --promote and --wait",
+        ),
+        (["--stop", "--mirror", "m", "--topics", "a", "--json"], "--json goes with --stop --plan"),
     ],
     ids=str,
 )

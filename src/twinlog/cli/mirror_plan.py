@@ -1,0 +1,233 @@
+"""``--stop --plan``: looks at both clusters, changes nothing, tells what a stop would lose."""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from twinlog.cli.cluster import Cluster
+from twinlog.cli.failures import EXIT_FAILED, EXIT_OK, CliError, expect_ok
+from twinlog.cli.log_reading import (
+    Bounds,
+    LogReader,
+    OvertakenError,
+    bounds_of,
+    offsets_at,
+)
+from twinlog.cli.mirror_asking import (
+    described,
+    mirror_called,
+    patterns_of,
+    some_matching,
+    source_of,
+)
+from twinlog.cli.mirror_groups import GroupChange, Place, group_changes
+from twinlog.cli.mirror_tables import PartitionRow
+from twinlog.cli.reading import LATEST, READ_COMMITTED
+from twinlog.cli.stop_plan import (
+    ConfigDifference,
+    OpenTransaction,
+    PartitionPlan,
+    StopPlan,
+    note_transactions,
+)
+from twinlog.config.mirror import TOPIC_PROPERTIES_EXCLUDE
+from twinlog.mirroring.config_sync import plan_config
+from twinlog.model.errors import ApiError, ErrorCode
+from twinlog.wire.messages.configs import (
+    DESCRIBE_CONFIGS,
+    DescribeConfigsRequest,
+    DescribedConfig,
+    ResourceToDescribe,
+)
+from twinlog.wire.messages.mirrors import ListedMirror
+
+STOPPED: Final = "STOPPED"
+TOPIC_RESOURCE: Final = 2
+OVERRIDE: Final = 1
+"""The config source of what was set for the topic itself."""
+TOPICS_AT_ONCE: Final = 100
+UNDECIDED_BYTES_MAX: Final = 64 << 20
+
+
+async def plan_stop(cluster: Cluster, options: argparse.Namespace) -> int:
+    """Print what a stop would lose now; 0 if that is nothing."""
+    mirror = await mirror_called(cluster, options.mirror)
+    topics = some_matching(mirror, options.topics)
+    rows = await described(cluster, options.mirror, topics)
+    # What is stopped already is not changed by another stop.
+    here = await _Here.look(cluster, [row for row in rows if row.state != STOPPED])
+    async with AsyncExitStack() as stack:
+        try:
+            source = await stack.enter_async_context(source_of(mirror, options))
+        except CliError as error:
+            trouble = f"The source cannot be asked, so these are the last known figures: {error}"
+            made = StopPlan(options.mirror, here.plans({}), troubles=(trouble,))
+        else:
+            made = await _with_source(cluster, source, mirror, here)
+    made.write(sys.stdout, as_json=options.json)
+    return EXIT_OK if made.is_lossless else EXIT_FAILED
+
+
+async def _with_source(
+    cluster: Cluster, source: Cluster, mirror: ListedMirror, here: "_Here"
+) -> StopPlan:
+    there: dict[Place, Bounds | str] = {}
+    troubles: list[str] = []
+    groups: list[GroupChange] = []
+    configs: list[ConfigDifference] = []
+    try:
+        there = await _bounds(source, here.rows)
+    except (CliError, ApiError) as error:
+        troubles.append(f"The source's offsets are not known: {error}")
+    mirrored = {of: at for of, at in here.bounds.items() if isinstance(at, Bounds)}
+    try:
+        groups = await group_changes(cluster, source, mirror.mirror_name, mirrored)
+    except (CliError, ApiError) as error:
+        troubles.append(f"Group offsets could not be compared: {error}")
+    try:
+        configs = await _config_differences(cluster, source, mirror.mirror_name, here.topics)
+    except (CliError, ApiError) as error:
+        troubles.append(f"Topic settings could not be compared: {error}")
+    return StopPlan(mirror.mirror_name, here.plans(there), groups, configs, troubles)
+
+
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """What the destination knows by itself."""
+
+    rows: Sequence[PartitionRow]
+    bounds: Mapping[Place, Bounds | str]
+    transactions: Mapping[Place, Sequence[OpenTransaction]]
+    troubles: Mapping[Place, str]
+
+    @property
+    def topics(self) -> list[str]:
+        return sorted({row.topic for row in self.rows})
+
+    @classmethod
+    async def look(cls, cluster: Cluster, rows: Sequence[PartitionRow]) -> "_Here":
+        bounds = await _bounds(cluster, rows)
+        transactions: dict[Place, Sequence[OpenTransaction]] = {}
+        troubles: dict[Place, str] = {}
+        for topic, partitions in _by_topic(rows).items():
+            stable = await offsets_at(cluster, topic, partitions, LATEST, isolation=READ_COMMITTED)
+            for partition in partitions:
+                of = (topic, partition)
+                at, undecided_from = bounds[of], stable[partition]
+                if not isinstance(at, Bounds):
+                    troubles[of] = at
+                elif not isinstance(undecided_from, int):
+                    troubles[of] = undecided_from
+                elif undecided_from < at.end:
+                    reader = LogReader(cluster, topic, partition, undecided_from, at.end)
+                    transactions[of] = await _open_transactions(reader)
+        return cls(rows, bounds, transactions, troubles)
+
+    def plans(self, there: Mapping[Place, Bounds | str]) -> list[PartitionPlan]:
+        made = []
+        for row in self.rows:
+            of = (row.topic, row.partition)
+            at, at_source = self.bounds[of], there.get(of)
+            trouble = self.troubles.get(of)
+            if trouble is None and isinstance(at_source, str):
+                trouble = f"at the source: {at_source}"
+            made.append(
+                PartitionPlan(
+                    row=row,
+                    source_end=at_source.end if isinstance(at_source, Bounds) else None,
+                    here_end=at.end if isinstance(at, Bounds) else row.destination_offset,
+                    transactions=self.transactions.get(of, ()),
+                    trouble=trouble,
+                )
+            )
+        return made
+
+
+async def _open_transactions(reader: LogReader) -> list[OpenTransaction]:
+    """Find which transactions are open behind the last stable offset, as far as the bound goes."""
+    still_open: dict[int, OpenTransaction] = {}
+    byte_count = 0
+    first = reader.position
+    try:
+        while not reader.is_at_end and byte_count < UNDECIDED_BYTES_MAX:
+            piece = await reader.next_piece()
+            byte_count += sum(mark.header.length for mark in piece.marks)
+            note_transactions(still_open, piece.marks)
+            if piece.fault:
+                break
+    except (CliError, OvertakenError):
+        pass  # That there is one is known from the last stable offset, if not whose it is.
+    found = sorted(still_open.values(), key=lambda each: each.first_offset)
+    return found or [OpenTransaction(-1, -1, first)]
+
+
+async def _bounds(cluster: Cluster, rows: Sequence[PartitionRow]) -> dict[Place, Bounds | str]:
+    found: dict[Place, Bounds | str] = {}
+    for topic, partitions in _by_topic(rows).items():
+        for partition, bounds in (await bounds_of(cluster, topic, partitions)).items():
+            found[topic, partition] = bounds
+    return found
+
+
+def _by_topic(rows: Sequence[PartitionRow]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for row in rows:
+        found.setdefault(row.topic, []).append(row.partition)
+    return found
+
+
+async def _config_differences(
+    cluster: Cluster, source: Cluster, mirror: str, topics: Sequence[str]
+) -> list[ConfigDifference]:
+    """Compare what was set for each topic, by the rules of the mirror's own sync."""
+    (excluded,) = await patterns_of(cluster, mirror, (TOPIC_PROPERTIES_EXCLUDE,))
+    found: list[ConfigDifference] = []
+    for first in range(0, len(topics), TOPICS_AT_ONCE):
+        some = topics[first : first + TOPICS_AT_ONCE]
+        ours, theirs = await _configs(cluster, some), await _configs(source, some)
+        for topic in some:
+            if topic in theirs and topic in ours:
+                found += differences_of(topic, theirs[topic], ours[topic], excluded)
+    return sorted(found)
+
+
+def differences_of(
+    topic: str,
+    theirs: Sequence[DescribedConfig],
+    ours: Sequence[DescribedConfig],
+    excluded: Sequence[str],
+) -> list[ConfigDifference]:
+    """Give the settings that a sync would still change."""
+    at_source, here = _overrides(theirs), _overrides(ours)
+    plan = plan_config(at_source, here, excluded, {config.name for config in ours})
+    names = {*plan.to_set, *plan.to_delete}
+    return [ConfigDifference(topic, name, at_source.get(name), here.get(name)) for name in names]
+
+
+def _overrides(configs: Sequence[DescribedConfig]) -> dict[str, str]:
+    return {
+        config.name: config.value
+        for config in configs
+        if config.config_source == OVERRIDE and config.value is not None
+    }
+
+
+async def _configs(
+    cluster: Cluster, topics: Sequence[str]
+) -> dict[str, tuple[DescribedConfig, ...]]:
+    """Describe topics; one that is not there is left out."""
+    asked = tuple(
+        ResourceToDescribe(resource_type=TOPIC_RESOURCE, resource_name=name) for name in topics
+    )
+    answer = await cluster.ask(DESCRIBE_CONFIGS, DescribeConfigsRequest(resources=asked))
+    found: dict[str, tuple[DescribedConfig, ...]] = {}
+    for told in answer.results:
+        if told.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            continue
+        doing = f"settings of topic {told.resource_name} cannot be read"
+        expect_ok(told.error_code, told.error_message, doing=doing)
+        found[told.resource_name] = told.configs
+    return found

@@ -1,0 +1,269 @@
+"""What a stop would lose, and how that is shown."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TextIO
+
+from twinlog.cli.batch_comparison import Mark
+from twinlog.cli.mirror_groups import GroupChange
+from twinlog.cli.mirror_tables import FAILED, PartitionRow
+from twinlog.cli.output import fitted, write_json, write_table
+
+MIRRORING: Final = "MIRRORING"
+LINES_MAX: Final = 50
+HEADINGS: Final = (
+    "TOPIC",
+    "PARTITIONS",
+    "RECORDS-LOST",
+    "BYTES-LOST",
+    "SECONDS-BEHIND",
+    "FAILED",
+    "OPEN-TRANSACTIONS",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A transaction that the mirrored part of a partition begins and does not end.
+
+    Its producer is -1 where that could not be read.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Give it as a JSON object."""
+        return {
+            "producerId": self.producer_id,
+            "producerEpoch": self.producer_epoch,
+            "firstOffset": self.first_offset,
+        }
+
+
+def note_transactions(still_open: dict[int, OpenTransaction], marks: Iterable[Mark]) -> None:
+    """Follow the transactions of further batches: a marker ends that of its producer."""
+    for mark in marks:
+        header = mark.header
+        if not header.is_transactional:
+            continue
+        if header.is_control:
+            still_open.pop(header.producer_id, None)
+        elif header.producer_id not in still_open:
+            still_open[header.producer_id] = OpenTransaction(
+                header.producer_id, header.producer_epoch, header.base_offset
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionPlan:
+    """What a stop would do to one partition."""
+
+    row: PartitionRow
+    source_end: int | None
+    """What the source has now; None if that is not known."""
+    here_end: int | None
+    transactions: Sequence[OpenTransaction] = ()
+    trouble: str | None = None
+    """What could not be looked at, and why."""
+
+    @property
+    def records(self) -> int | None:
+        """Records that would be lost: now, or as far as the mirror last knew; None if unknown."""
+        if self.source_end is not None and self.here_end is not None:
+            return max(0, self.source_end - self.here_end)
+        return self.row.lag
+
+    @property
+    def byte_count(self) -> int | None:
+        """Bytes of them, judged by what was mirrored so far; None if unknown."""
+        records, told, of = self.records, self.row.lag_bytes, self.row.lag
+        if records == 0:
+            return 0
+        if records is None or told is None or not of:
+            return None
+        return told * records // of
+
+    @property
+    def cause(self) -> str | None:
+        """Why it is behind or does not follow."""
+        return self.trouble or self.row.error_message
+
+    @property
+    def is_lossless(self) -> bool:
+        """Whether it is known that a stop would lose nothing here."""
+        return (
+            self.source_end is not None
+            and self.records == 0
+            and not self.transactions
+            and self.trouble is None
+        )
+
+    def lines(self) -> list[str]:
+        """Say what is to be known of it."""
+        name = f"{self.row.topic}-{self.row.partition}"
+        told = []
+        if self.records != 0 or self.row.state != MIRRORING or self.cause:
+            records = "an unknown number of" if self.records is None else str(self.records)
+            why = f": {self.cause}" if self.cause else ""
+            told.append(f"{name} is {self.row.state}, {records} record(s) behind{why}")
+        told += [
+            f"{name} has an open transaction of producer {each.producer_id} from offset "
+            f"{each.first_offset} on, which would be aborted"
+            for each in self.transactions
+        ]
+        return told
+
+    def as_json(self) -> dict[str, Any]:
+        """Give it as a JSON object."""
+        return {
+            "partition": self.row.partition,
+            "state": self.row.state,
+            "sourceOffset": self.row.source_offset if self.source_end is None else self.source_end,
+            "isSourceOffsetCurrent": self.source_end is not None,
+            "destinationOffset": self.here_end,
+            "recordsLost": self.records,
+            "bytesLost": self.byte_count,
+            "lagMs": self.row.lag_ms,
+            "cause": self.cause,
+            "openTransactions": [each.as_json() for each in self.transactions],
+        }
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ConfigDifference:
+    """A setting of a topic that is not the source's; None is its default."""
+
+    topic: str
+    name: str
+    source: str | None
+    here: str | None
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        sides = [
+            "the default" if value is None else f"{self.name}={value}"
+            for value in (self.source, self.here)
+        ]
+        return f"topic {self.topic}: {self.name}: {sides[0]} at the source, {sides[1]} here"
+
+    def as_json(self) -> dict[str, Any]:
+        """Give it as a JSON object."""
+        return {
+            "topic": self.topic,
+            "name": self.name,
+            "source": self.source,
+            "destination": self.here,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StopPlan:
+    """What --stop --plan shows."""
+
+    mirror: str
+    partitions: Sequence[PartitionPlan]
+    groups: Sequence[GroupChange] = ()
+    configs: Sequence[ConfigDifference] = ()
+    troubles: Sequence[str] = ()
+    """What could not be looked at as a whole: the source, its groups, its settings."""
+
+    @property
+    def is_lossless(self) -> bool:
+        """Whether it is known that a stop would lose nothing and leave nothing out of step."""
+        return (
+            all(each.is_lossless for each in self.partitions)
+            and not self.groups
+            and not self.configs
+            and not self.troubles
+        )
+
+    def write(self, out: TextIO, *, as_json: bool) -> None:
+        """Write the JSON; or the table of topics, what is to be known, and the sum of it."""
+        if as_json:
+            write_json(self.as_json(), out)
+            return
+        for trouble in self.troubles:
+            out.write(f"{trouble}\n")
+        rows = [_cells(topic, plans) for topic, plans in self._by_topic().items()]
+        write_table(fitted(HEADINGS, rows), rows, out)
+        lines = [line for plan in self.partitions for line in plan.lines()]
+        lines += [str(change) for change in self.groups]
+        lines += [str(difference) for difference in self.configs]
+        for line in lines[:LINES_MAX]:
+            out.write(f"{line}\n")
+        if len(lines) > LINES_MAX:
+            out.write(f"and {len(lines) - LINES_MAX} more line(s): --json tells all\n")
+        out.write(f"{self._sum()}\n")
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the whole as a JSON object."""
+        return {
+            "mirror": self.mirror,
+            "isLossless": self.is_lossless,
+            "troubles": list(self.troubles),
+            "topics": [
+                {
+                    "topic": topic,
+                    "recordsLost": _sum_of(plan.records for plan in plans),
+                    "bytesLost": _sum_of(plan.byte_count for plan in plans),
+                    "lagMs": _lag_ms(plans),
+                    "partitions": [plan.as_json() for plan in plans],
+                }
+                for topic, plans in self._by_topic().items()
+            ],
+            "groups": [change.as_json() for change in self.groups],
+            "configs": [difference.as_json() for difference in self.configs],
+        }
+
+    def _by_topic(self) -> Mapping[str, list[PartitionPlan]]:
+        found: dict[str, list[PartitionPlan]] = {}
+        for plan in self.partitions:
+            found.setdefault(plan.row.topic, []).append(plan)
+        return found
+
+    def _sum(self) -> str:
+        if self.is_lossless:
+            return f"Stopping mirror {self.mirror} now would lose nothing. Nothing was changed."
+        records = _sum_of(plan.records for plan in self.partitions)
+        transactions = sum(len(plan.transactions) for plan in self.partitions)
+        lost = "an unknown number of records" if records is None else f"{records} record(s)"
+        as_known = (
+            ""
+            if all(plan.source_end is not None for plan in self.partitions)
+            else " as far as the mirror last knew"
+        )
+        return (
+            f"Stopping mirror {self.mirror} now would lose {lost}{as_known} and abort "
+            f"{transactions} transaction(s); {len(self.groups)} group offset(s) and "
+            f"{len(self.configs)} setting(s) differ. Nothing was changed."
+        )
+
+
+def _cells(topic: str, plans: Sequence[PartitionPlan]) -> tuple[object, ...]:
+    lag_ms = _lag_ms(plans)
+    return (
+        topic,
+        len(plans),
+        _sum_of(plan.records for plan in plans),
+        _sum_of(plan.byte_count for plan in plans),
+        None if lag_ms is None else f"{lag_ms / 1_000:.1f}",
+        sum(plan.row.state == FAILED for plan in plans),
+        sum(len(plan.transactions) for plan in plans),
+    )
+
+
+def _lag_ms(plans: Sequence[PartitionPlan]) -> int | None:
+    """Give the lag of the one that is furthest behind; None if none is known."""
+    return max((plan.row.lag_ms for plan in plans if plan.row.lag_ms is not None), default=None)
+
+
+def _sum_of(counts: Iterable[int | None]) -> int | None:
+    """Add up; None if one is not known."""
+    total = 0
+    for count in counts:
+        if count is None:
+            return None
+        total += count
+    return total
