@@ -23,6 +23,7 @@ lint: $(STAMP)    ## what needs no test to be seen
 	$(BIN)/ruff check src tests bench
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/twinlog docs metrics --check docs/metrics.md
 	$(BIN)/twinlog docs protocol --check docs/protocol.md
 	$(BIN)/twinlog docs settings --check docs/settings.md
 
@@ -39,6 +40,7 @@ demo: $(STAMP)    ## the main job between two brokers of our own, every step pri
 	$(BIN)/twinlog demo
 
 docs: $(STAMP)    ## write the pages that are made from code
+	$(BIN)/twinlog docs metrics
 	$(BIN)/twinlog docs protocol
 	$(BIN)/twinlog docs settings
 

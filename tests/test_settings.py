@@ -9,13 +9,14 @@ from typing import Any
 from twinlog.config.declare import Setting
 
 PACKAGE = Path(__file__).parent.parent / "src" / "twinlog"
-MODULES = ("broker", "network", "logs", "coordinators", "mirror", "topic")
+MODULES = ("broker", "network", "monitoring", "logs", "coordinators", "mirror", "topic")
 # What config itself makes something of, for others: endpoints(), and checks that leave one value.
 READ_IN_CONFIG = {
     "listeners",
     "advertised.listeners",
     "listener.security.protocol.map",
     "controller.listener.names",
+    "monitoring.listener",
     "security.protocol",
 }
 # What only the command line reads is read by nobody who could give it an effect.

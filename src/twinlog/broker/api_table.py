@@ -111,13 +111,15 @@ class Row:
     """One API. ``advertised_min`` is below the declared range only where Kafka's own is.
 
     ``answers_from_image``: an answer given at once is made of the request's body and the cluster
-    image alone, so that it may be kept.
+    image alone, so that it may be kept. ``counts_errors``: the handler counts its error codes
+    itself, since it is asked too often for its answers to be searched for them.
     """
 
     api: Api[Any, Any]
     handler: Callable[[Any, Context], Any]
     advertised_min: int
     answers_from_image: bool = False
+    counts_errors: bool = False
 
 
 def row(
@@ -126,16 +128,17 @@ def row(
     *,
     advertised_min: int | None = None,
     answers_from_image: bool = False,
+    counts_errors: bool = False,
 ) -> Row:
     """Give a row; the type checker compares handler and api."""
     oldest = api.min_version if advertised_min is None else advertised_min
-    return Row(api, handler, oldest, answers_from_image)
+    return Row(api, handler, oldest, answers_from_image, counts_errors)
 
 
 ROWS: Final = (
     # Older librdkafkas turn compression off unless Produce v0 is advertised (KAFKA-18659).
-    row(PRODUCE, handle_produce, advertised_min=0),
-    row(FETCH, handle_fetch),
+    row(PRODUCE, handle_produce, advertised_min=0, counts_errors=True),
+    row(FETCH, handle_fetch, counts_errors=True),
     row(LIST_OFFSETS, handle_list_offsets),
     row(METADATA, handle_metadata, answers_from_image=True),
     row(OFFSET_COMMIT, handle_offset_commit),

@@ -10,6 +10,7 @@ from twinlog.broker.mirror_board import MirrorBoard
 from twinlog.broker.new_topics import NewTopics
 from twinlog.broker.partitions import Partitions
 from twinlog.broker.producer_ids import ProducerIdBlocks
+from twinlog.broker.request_counts import RequestCounts
 from twinlog.broker.waiting import Waiting
 from twinlog.config.declare import Settings
 from twinlog.coordination.outcome import Outcome
@@ -69,6 +70,7 @@ class Broker:
     new_topics: NewTopics
     producer_ids: ProducerIdBlocks = field(default_factory=ProducerIdBlocks)
     mirrors: MirrorBoard = field(default_factory=MirrorBoard)
+    requests: RequestCounts = field(default_factory=RequestCounts)
 
 
 @dataclass(slots=True)

@@ -30,7 +30,8 @@ class Dispatch:
     """Answers every frame of every connection through one table of rows."""
 
     def __init__(self, rows: tuple[Row, ...], broker: Broker) -> None:
-        self._rows: Final[Mapping[int, Row]] = {row.api.key: row for row in rows}
+        self._rows: Final[Mapping[int, Row]] = {int(row.api.key): row for row in rows}
+        self._counts: Final = {int(row.api.key): broker.requests.of(row.api) for row in rows}
         self._broker: Final = broker
         self._kept: Final = KeptAnswers()
 
@@ -47,6 +48,7 @@ class Dispatch:
         version = header.api_version
         if not row.api.min_version <= version <= row.api.max_version:
             return _refuse_version(row, header)
+        self._counts[header.api_key].versions[version] += 1
         if row.api.is_flexible(version):
             position = skip_tags(frame, position)
         if row.answers_from_image:
@@ -75,9 +77,9 @@ class Dispatch:
         try:
             answer = row.handler(request, context)
         except ApiError as error:
-            answer = _failure(row, error)
+            answer = self._failed(row, error)
         if answer is None or isinstance(answer, row.api.response):
-            return None if answer is None else _encode(row, header, answer)
+            return None if answer is None else self._encode(row, header, answer)
         return self._answer_later(row, header, answer)
 
     async def _answer_later(
@@ -86,14 +88,20 @@ class Dispatch:
         try:
             response = await answer
         except ApiError as error:
-            response = _failure(row, error)
-        return None if response is None else _encode(row, header, response)
+            response = self._failed(row, error)
+        return None if response is None else self._encode(row, header, response)
 
+    def _encode(self, row: Row, header: RequestHeader, response: Any) -> Parts:
+        if not row.counts_errors:
+            self._counts[row.api.key].note_errors(response)
+        version = header.api_version
+        head = encode_response_header(row.api, version, header.correlation_id)
+        return with_length(head, encode_response(row.api, response, version))
 
-def _encode(row: Row, header: RequestHeader, response: Any) -> Parts:
-    version = header.api_version
-    head = encode_response_header(row.api, version, header.correlation_id)
-    return with_length(head, encode_response(row.api, response, version))
+    def _failed(self, row: Row, error: ApiError) -> Any:
+        if row.counts_errors:
+            self._counts[row.api.key].errors[error.code] += 1
+        return _failure(row, error)
 
 
 def _refuse_version(row: Row, header: RequestHeader) -> Parts:

@@ -1,8 +1,9 @@
 """What is known of the mirrors at work on this broker: for whoever describes or nudges them."""
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final, Protocol
 
 from twinlog.mirroring.lag import LagInputs
@@ -10,6 +11,22 @@ from twinlog.mirroring.states import MirrorState
 from twinlog.model.ids import Offset, TopicPartition
 
 LOSSES_KEPT_MAX: Final = 1_000
+
+TOPICS: Final = "topics"
+CONFIGS: Final = "topic configs"
+GROUPS: Final = "group offsets"
+"""The tasks of a mirror that are done again and again; fetches have names of their own."""
+
+
+class LossKind(Enum):
+    """How records were lost."""
+
+    GAP = "gap"
+    """The source had deleted them before they came."""
+    TRUNCATION = "truncation"
+    """They were cut off here: the source does not have them."""
+    RESTART = "restart"
+    """All there was here was dropped, to begin anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +38,7 @@ class Loss:
     end: Offset
     cause: str
     at_wall_ms: int
+    kind: LossKind
 
 
 class MirroredPartition(Protocol):
@@ -43,9 +61,23 @@ class MirroredPartition(Protocol):
 
 
 @dataclass(slots=True)
+class MirrorCounts:
+    """What a mirror did since the broker started; also while it is begun again."""
+
+    fetches: int = 0
+    fetch_failures: int = 0
+    fetched_bytes: int = 0
+    losses: Counter[LossKind] = field(default_factory=Counter)
+    lost_records: Counter[LossKind] = field(default_factory=Counter)
+    task_errors: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
 class MirrorStatus:
     """One mirror at work: its partitions, and the last error of each of its tasks."""
 
+    counts: MirrorCounts = field(default_factory=MirrorCounts)
+    begun_at_ms: int = 0
     partitions: dict[TopicPartition, MirroredPartition] = field(default_factory=dict)
     task_errors: dict[str, str | None] = field(default_factory=dict)
     refresh_wanted: asyncio.Event = field(default_factory=asyncio.Event)
@@ -59,9 +91,30 @@ class MirrorBoard:
 
     def __init__(self) -> None:
         self.statuses: Final[dict[str, MirrorStatus]] = {}
+        self.counts: Final[dict[str, MirrorCounts]] = {}
+        self.task_errors: Final[Counter[str]] = Counter()
+        """Those of all mirrors, also of deleted ones."""
         self.losses: Final[deque[Loss]] = deque(maxlen=LOSSES_KEPT_MAX)
         self.recover_wanted: Final[set[TopicPartition]] = set()
         self.wake: Final = asyncio.Event()
+
+    def begin(self, mirror: str, status: MirrorStatus, now_ms: int) -> None:
+        """Take in a mirror that goes to work here; its numbers go on where they were."""
+        status.begun_at_ms = now_ms
+        status.counts = self.counts.setdefault(mirror, status.counts)
+        self.statuses[mirror] = status
+
+    def end(self, mirror: str, *, is_deleted: bool) -> None:
+        """Let go of a mirror that is at work here no more."""
+        self.statuses.pop(mirror, None)
+        if is_deleted:
+            self.counts.pop(mirror, None)
+
+    def task_failed(self, status: MirrorStatus, task: str, why: str) -> None:
+        """Note that something done again and again has failed this time."""
+        status.task_errors[task] = why
+        status.counts.task_errors[task] += 1
+        self.task_errors[task] += 1
 
     def status_of(self, mirror: str) -> MirrorStatus | None:
         """Give a mirror's status; None while it is not at work here."""

@@ -108,6 +108,7 @@ class PartitionKeeper:
             if partition is None:
                 partition = self._open(of, topic, fact, settings)
             elif partition.leader_epoch < fact.leader_epoch:
+                self._partitions.traffic.isr_changed(len(partition.replica.isr), len(fact.isr))
                 partition.lead(self._replica(partition.log, fact, partition.high_watermark))
             if partition is None:
                 continue

@@ -1,12 +1,14 @@
 """The partitions this broker holds: each a log, its replica role, and who may write to it."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 from twinlog.broker.partition_news import PartitionNews
+from twinlog.broker.traffic import TopicTraffic, Traffic
 from twinlog.cluster.facts import DesiredState, MirrorTopicFact
 from twinlog.model.errors import ApiError, ErrorCode
-from twinlog.model.ids import LeaderEpoch, Offset, TopicId, TopicPartition
+from twinlog.model.ids import LeaderEpoch, Offset, TopicId, TopicName, TopicPartition
 from twinlog.replication.leader import LeaderReplica
 from twinlog.replication.visible import Reader, visible_end
 from twinlog.storage.log import Appended, PartitionLog
@@ -29,6 +31,7 @@ class Partition:
         "of",
         "replica",
         "topic_id",
+        "traffic",
     )
 
     def __init__(
@@ -46,6 +49,7 @@ class Partition:
         self.replica = replica
         self.min_insync_replicas = 1
         self.mirror: MirrorTopicFact | None = None
+        self.traffic = TopicTraffic()
         self._news = news
 
     @property
@@ -110,9 +114,14 @@ class Partition:
 
     def append(self, batches: Buffer, *, now_ms: int) -> Appended:
         """Append a producer's batches. Raises ApiError, POLICY_VIOLATION for a mirror's topic."""
+        traffic = self.traffic
+        traffic.produces += 1
         if self.mirror is not None:
             raise self._refusal(self.mirror)
-        return self.append_own(batches, now_ms=now_ms)
+        appended = self.append_own(batches, now_ms=now_ms)
+        traffic.messages_in += appended.last_offset - appended.first_offset + 1
+        traffic.bytes_in += len(batches)
+        return appended
 
     def _refusal(self, mirror: MirrorTopicFact) -> ApiError:
         if mirror.desired_state is DesiredState.STOPPED:
@@ -153,6 +162,7 @@ class Partition:
         The leader epoch must have been raised above the batches' epochs before.
         """
         appended = self.log.append_as_follower(batches, leader_epoch_max=self.leader_epoch)
+        self.traffic.replication_bytes_in += appended.taken_bytes
         self._advance()
         return appended
 
@@ -188,6 +198,8 @@ class Partitions:
 
     def __init__(self) -> None:
         self._by_name: Final[dict[TopicPartition, Partition]] = {}
+        self._counts: Final[Counter[TopicName]] = Counter()
+        self.traffic: Final = Traffic()
 
     def __iter__(self) -> Iterator[Partition]:
         """Give every partition, in no order."""
@@ -210,8 +222,18 @@ class Partitions:
 
     def add(self, partition: Partition) -> None:
         """Take in a partition that has just been opened."""
+        topic = partition.of.topic
+        if partition.of not in self._by_name:
+            self._counts[topic] += 1
+        partition.traffic = self.traffic.begin(topic)
         self._by_name[partition.of] = partition
 
     def remove(self, of: TopicPartition) -> Partition | None:
         """Let go of a partition that is about to be closed or deleted."""
-        return self._by_name.pop(of, None)
+        removed = self._by_name.pop(of, None)
+        if removed is not None:
+            self._counts[of.topic] -= 1
+            if not self._counts[of.topic]:
+                del self._counts[of.topic]
+                self.traffic.forget(of.topic)
+        return removed

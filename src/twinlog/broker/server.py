@@ -21,10 +21,12 @@ from twinlog.broker.loops.housekeeping import Housekeeping
 from twinlog.broker.loops.mirror_fetch import MirrorFetch
 from twinlog.broker.loops.mirror_states import MirrorStates
 from twinlog.broker.loops.mirror_sync import MirrorSync
+from twinlog.broker.metrics_door import open_metrics
 from twinlog.broker.new_topics import NewTopics
 from twinlog.broker.partition_keeper import PartitionKeeper
 from twinlog.broker.partition_news import PartitionNews
 from twinlog.broker.partitions import Partitions
+from twinlog.broker.readings import Running
 from twinlog.broker.state_logs import PartitionStateLog
 from twinlog.broker.waiting import Waiting
 from twinlog.cluster.changes import BrokerSet, Change, ClusterNamed
@@ -49,7 +51,7 @@ from twinlog.config.network import (
     advertised,
     endpoints,
 )
-from twinlog.groups.settings import GroupSettings
+from twinlog.groups.settings import group_settings
 from twinlog.groups.shard import GroupShard
 from twinlog.metastore.local import LocalStore
 from twinlog.metastore.memory import open_memory_store
@@ -60,6 +62,7 @@ from twinlog.model.errors import ApiError, DiskError, SettingsError
 from twinlog.model.ids import BrokerId, TopicName, TopicPartition
 from twinlog.network.connection import Answer, Limits
 from twinlog.network.listener import Listener
+from twinlog.network.metrics_http import MetricsListener
 from twinlog.network.peer import Peer
 from twinlog.replication.fetch_sessions import FetchSessions
 from twinlog.storage.folders import encode_uuid
@@ -71,7 +74,6 @@ from twinlog.wire.primitives import Buffer
 log = logging.getLogger(__name__)
 
 METADATA_FILE: Final = "metadata.db"
-MINUTE_MS: Final = 60_000
 SESSION_ID_MAX: Final = 0x7FFF_FFFE
 
 EXIT_STOPPED: Final = 0
@@ -123,6 +125,7 @@ class Server:
         self._stop: Final = asyncio.Event()
         self._is_open: Final = asyncio.Event()
         self._doors: Final[list[Door]] = []
+        self.metrics_listener: MetricsListener | None = None
         folders: tuple[str, ...] = settings[LOG_DIRS]
         self._logs: Final = Logs(folders)
 
@@ -248,6 +251,9 @@ class Server:
                         mirroring.run(),
                     )
                 ]
+                self.metrics_listener = await open_metrics(
+                    broker, self._running(groups, mirrors), self._is_serving
+                )
                 await self._open_doors(tasks, Dispatch(ROWS, broker))
                 await self._register(facts, cluster_id)
                 watch.begin()
@@ -265,7 +271,22 @@ class Server:
         finally:
             for door in self._doors:  # still open where something failed
                 await door.listener.stop(0)
+            if self.metrics_listener is not None:
+                await self.metrics_listener.stop()
             self._close(is_clean=is_clean)
+
+    def _is_serving(self) -> bool:
+        return self._is_open.is_set() and not self._stop.is_set()
+
+    def _running(self, groups: CoordinatorLoop[Any], mirrors: CoordinatorLoop[Any]) -> Running:
+        return Running(
+            logs=self._logs,
+            listeners=lambda: {door.address.name: door.listener for door in self._doors},
+            is_serving=self._is_serving,
+            is_stopping=self._stop.is_set,
+            group_progress=lambda: groups.progress,
+            mirror_progress=lambda: mirrors.progress,
+        )
 
     async def _open_doors(self, tasks: asyncio.TaskGroup, dispatch: Dispatch) -> None:
         """Listen everywhere; requests wait until the partitions are there."""
@@ -363,21 +384,6 @@ def _offset_sweeper(
             groups.tell_all(lambda shard, _: shard.forget_topics(gone))
 
     return follow
-
-
-def group_settings(settings: Settings) -> GroupSettings:
-    """Give what the group coordinator must know of the broker's settings."""
-    return GroupSettings(
-        session_timeout_ms_min=settings[coordinators.GROUP_MIN_SESSION_TIMEOUT_MS],
-        session_timeout_ms_max=settings[coordinators.GROUP_MAX_SESSION_TIMEOUT_MS],
-        initial_rebalance_delay_ms=settings[coordinators.GROUP_INITIAL_REBALANCE_DELAY_MS],
-        members_max=settings[coordinators.GROUP_MAX_SIZE],
-        offset_metadata_bytes_max=settings[coordinators.OFFSET_METADATA_MAX_BYTES],
-        offsets_retention_ms=settings[coordinators.OFFSETS_RETENTION_MINUTES] * MINUTE_MS,
-        offsets_retention_check_interval_ms=settings[
-            coordinators.OFFSETS_RETENTION_CHECK_INTERVAL_MS
-        ],
-    )
 
 
 def _mirror_kind(facts: Facts) -> Kind[MirrorShard]:

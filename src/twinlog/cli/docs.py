@@ -1,10 +1,12 @@
 """``twinlog docs PAGE``: writes the pages that are made from code, or checks them."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from twinlog.cli.failures import EXIT_OK, CliError
+from twinlog.cli.metrics_page import metrics_page
 from twinlog.config.broker import BROKER
 from twinlog.config.declare import Setting, SettingSet, Update
 from twinlog.config.kinds import Kind
@@ -53,7 +55,7 @@ _WHEN: Final = {
 def parser(prog: str) -> argparse.ArgumentParser:
     """Give the parser of the command's flags."""
     made = argparse.ArgumentParser(prog=prog, description="Write the pages made from code.")
-    made.add_argument("page", choices=["protocol", "settings"])
+    made.add_argument("page", choices=["metrics", "protocol", "settings"])
     made.add_argument(
         "--check", type=Path, metavar="FILE", help="only tell whether FILE is as it should be"
     )
@@ -63,7 +65,7 @@ def parser(prog: str) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """Write the page, or check it."""
-    page = _protocol_page() if options.page == "protocol" else settings_page()
+    page = _PAGES[options.page]()
     output = options.output or Path(f"docs/{options.page}.md")
     if options.check is None:
         output.write_text(page, encoding="utf-8")
@@ -85,6 +87,13 @@ def settings_page() -> str:
     """Give the page of all settings."""
     chapters = (_chapter(*chapter) for chapter in _CHAPTERS)
     return "\n".join([_INTRODUCTION, *chapters])
+
+
+_PAGES: Final[dict[str, Callable[[], str]]] = {
+    "metrics": metrics_page,
+    "protocol": _protocol_page,
+    "settings": settings_page,
+}
 
 
 def _chapter(declared: SettingSet, title: str, about: str) -> str:

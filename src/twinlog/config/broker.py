@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from twinlog.config import coordinators, logs, mirror, network
+from twinlog.config import coordinators, logs, mirror, monitoring, network
 from twinlog.config.checks import NOT_EMPTY, at_least, one_of
 from twinlog.config.declare import Setting, Settings, SettingSet, Synonym, Update
 from twinlog.config.foreign import is_foreign_to_the_broker
@@ -193,7 +193,19 @@ def _ids_agree(settings: Settings) -> str | None:
 
 BROKER: Final = SettingSet(
     "broker",
-    (*_OWN, *network.SETTINGS, *logs.SETTINGS, *coordinators.SETTINGS, *mirror.BROKER_SETTINGS),
-    rules=(_ids_agree, network.listeners_fit, coordinators.session_timeouts_fit),
+    (
+        *_OWN,
+        *network.SETTINGS,
+        *monitoring.SETTINGS,
+        *logs.SETTINGS,
+        *coordinators.SETTINGS,
+        *mirror.BROKER_SETTINGS,
+    ),
+    rules=(
+        _ids_agree,
+        network.listeners_fit,
+        monitoring.monitoring_listener_fits,
+        coordinators.session_timeouts_fit,
+    ),
     is_foreign=is_foreign_to_the_broker,
 )

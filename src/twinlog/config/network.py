@@ -163,7 +163,7 @@ class Endpoint:
 def endpoints(settings: Settings) -> tuple[Endpoint, ...]:
     """Give what to listen on, without controllers' listeners."""
     controllers = settings[CONTROLLER_LISTENER_NAMES]
-    found = [_endpoint(LISTENERS, text) for text in settings[LISTENERS]]
+    found = [endpoint_in(LISTENERS, text) for text in settings[LISTENERS]]
     return tuple(endpoint for endpoint in found if endpoint.name not in controllers)
 
 
@@ -172,7 +172,7 @@ def advertised(settings: Settings) -> tuple[Endpoint, ...]:
     controllers = settings[CONTROLLER_LISTENER_NAMES]
     texts = settings[ADVERTISED_LISTENERS]
     if texts:
-        told = [_endpoint(ADVERTISED_LISTENERS, text) for text in texts]
+        told = [endpoint_in(ADVERTISED_LISTENERS, text) for text in texts]
         return tuple(endpoint for endpoint in told if endpoint.name not in controllers)
     return tuple(
         Endpoint(e.name, "localhost" if e.host in ("", "0.0.0.0", "::") else e.host, e.port)
@@ -218,11 +218,14 @@ def _protocols_fit(settings: Settings, names: list[str]) -> str | None:
 _KAFKAS_PROTOCOLS: Final = (_PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
-def _endpoint(setting: Setting[tuple[str, ...]], text: str) -> Endpoint:
+def endpoint_in(
+    setting: Setting[Any], text: str, example: str = "PLAINTEXT://127.0.0.1:9092"
+) -> Endpoint:
+    """Read what a setting says of a listener. Raises SettingsError."""
     found = _ENDPOINT.fullmatch(text)
     if found is None or int(found[3]) >= 1 << 16:
         raise SettingsError(
             f"{setting.name} has {text!r}, which is not NAME://host:port: "
-            "write, for example, PLAINTEXT://127.0.0.1:9092"
+            f"write, for example, {example}"
         )
     return Endpoint(found[1], found[2], int(found[3]))

@@ -6,17 +6,9 @@ import pytest
 
 from support.batches import batch
 from support.brokers import local_broker
-from twinlog.broker.server import group_settings
-from twinlog.config.broker import BROKER
-from twinlog.config.declare import Settings
-from twinlog.groups.settings import GroupSettings
 from twinlog.metastore.sqlite import SqliteTable
 from twinlog.metastore.store import StoreError
 from twinlog.model.errors import SettingsError
-
-
-def test_the_group_settings_are_those_of_the_broker() -> None:
-    assert group_settings(Settings.of(BROKER, {})) == GroupSettings()
 
 
 async def test_an_empty_folder_is_taken_into_use_and_one_of_another_cluster_refused(

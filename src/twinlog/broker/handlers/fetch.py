@@ -18,9 +18,11 @@ from twinlog.replication.fetch_sessions import FetchContext, SessionPartition
 from twinlog.replication.visible import READ_COMMITTED, Reader
 from twinlog.storage.log import LogSlice
 from twinlog.wire.messages.fetch import (
+    FETCH,
     AbortedTransaction,
     EpochEndOffset,
     FetchedPartition,
+    FetchedTopic,
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -54,7 +56,7 @@ def handle_fetch(
     )
     is_enough = _read_all(asked, request, broker)
     if is_enough or request.max_wait_ms <= 0:
-        return _finish(asked)
+        return _finish(asked, broker)
     return _wait_and_read(asked, request, broker)
 
 
@@ -69,19 +71,38 @@ async def _wait_and_read(
         left_ms = deadline_ms - broker.clock.now_ms()
         if left_ms <= 0 or not await broker.waiting.notice(keys, timeout_s=left_ms / 1000):
             break
-    return _finish(asked)
+    return _finish(asked, broker)
 
 
-def _finish(asked: FetchContext) -> FetchResponse:
+def _finish(asked: FetchContext, broker: Broker) -> FetchResponse:
     session_id, topics = asked.finish()
+    _count(topics, broker, is_follower=asked.session.is_follower)
     return FetchResponse(session_id=session_id, topics=topics)
+
+
+def _count(topics: tuple[FetchedTopic, ...], broker: Broker, *, is_follower: bool) -> None:
+    """Count what goes out; only now, since a partition may be read several times until then."""
+    traffic = broker.partitions.traffic
+    for topic in topics:
+        count = 0
+        for partition in topic.partitions:
+            records = partition.records
+            if records is not None:
+                count += len(records)
+            if partition.error_code:
+                broker.requests.of(FETCH).errors[partition.error_code] += 1
+                traffic.of(_topic_name(topic, broker) or "").failed_fetches += 1
+        if count and is_follower:
+            traffic.replication_bytes_out += count
+        elif count:
+            traffic.of(_topic_name(topic, broker) or "").bytes_out += count
 
 
 def _watched(asked: FetchContext, broker: Broker) -> tuple[Hashable, ...]:
     """Give what to wait for: the session, or without one every partition."""
     if asked.is_cached:
         return (asked.session,)
-    names = ((_name_of(p, broker), p.asked.partition) for p in asked.to_read())
+    names = ((_topic_name(p, broker), p.asked.partition) for p in asked.to_read())
     return tuple(TopicPartition(name, index) for name, index in names if name is not None)
 
 
@@ -123,7 +144,7 @@ def _read(
 
 
 def _find(wanted: SessionPartition, broker: Broker) -> Partition:
-    name = _name_of(wanted, broker)
+    name = _topic_name(wanted, broker)
     if name is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {wanted.topic_id}")
     of = TopicPartition(name, wanted.asked.partition)
@@ -134,7 +155,7 @@ def _find(wanted: SessionPartition, broker: Broker) -> Partition:
     return partition
 
 
-def _name_of(wanted: SessionPartition, broker: Broker) -> TopicName | None:
+def _topic_name(wanted: SessionPartition | FetchedTopic, broker: Broker) -> TopicName | None:
     if wanted.topic:
         return TopicName(wanted.topic)
     fact = broker.facts.image.topics_by_id.get(TopicId(wanted.topic_id))
@@ -144,6 +165,7 @@ def _name_of(wanted: SessionPartition, broker: Broker) -> TopicName | None:
 def _read_partition(
     partition: Partition, asked: FetchPartition, request: FetchRequest, budget: Budget
 ) -> tuple[FetchedPartition, bool]:
+    partition.traffic.fetches += 1
     divergence = _divergence(partition, asked)
     if divergence is not None:
         budget.must_answer_now = True

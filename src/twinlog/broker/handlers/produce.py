@@ -8,12 +8,13 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Final
 
-from twinlog.broker.context import Context
+from twinlog.broker.context import Broker, Context
 from twinlog.broker.partitions import Partition
 from twinlog.cluster.facts import INTERNAL_TOPICS
 from twinlog.model.errors import ApiError, DiskError, ErrorCode, InvalidRecordsError, WireError
 from twinlog.model.ids import NO_TOPIC_ID, TopicId, TopicName, TopicPartition
 from twinlog.wire.messages.produce import (
+    PRODUCE,
     ProducedPartition,
     ProducedTopic,
     ProducePartition,
@@ -42,7 +43,7 @@ def handle_produce(
     """Append every partition's batches; answer at once unless acks=all has to wait."""
     if request.acks not in (NO_ACKS, LEADER_ACKS, ALL_ACKS):
         refusal = ApiError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {request.acks}: -1, 0 or 1")
-        return _refuse_all(request, refusal)
+        return _refuse_all(request, refusal, context.broker)
     waits: list[Unacknowledged] = []
     topics = tuple(_append_topic(topic, request, context, waits) for topic in request.topic_data)
     response = ProduceResponse(responses=topics)
@@ -61,7 +62,7 @@ def _append_topic(
             why = f"{name} is written by the broker itself, not by clients"
             raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, why)
     except ApiError as error:
-        return _refused_topic(topic, error)
+        return _refused_topic(topic, error, context.broker)
     return ProducedTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -86,9 +87,9 @@ def _append(
         assert sent.records is not None
         appended = partition.append(sent.records, now_ms=broker.clock.wall_ms())  # type: ignore[arg-type]
     except ApiError as error:
-        return _refused(sent.index, error)
+        return _refused(of, sent, error, broker)
     except DiskError as error:
-        return _refused(sent.index, ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+        return _refused(of, sent, ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)), broker)
     if request.acks == ALL_ACKS and partition.high_watermark <= appended.last_offset:
         waits.append(Unacknowledged(partition, appended.last_offset + 1))
     return ProducedPartition(
@@ -163,7 +164,7 @@ def _with_timeouts(
         fact = context.broker.facts.image.topics_by_id.get(TopicId(topic.topic_id))
         name = TopicName(topic.name or (fact.name if fact else ""))
         partitions = tuple(
-            _refused(p.index, why) if TopicPartition(name, p.index) in late else p
+            _failed(p.index, why, context.broker) if TopicPartition(name, p.index) in late else p
             for p in topic.partition_responses
         )
         topics.append(
@@ -172,21 +173,38 @@ def _with_timeouts(
     return ProduceResponse(responses=tuple(topics))
 
 
-def _refuse_all(request: ProduceRequest, error: ApiError) -> ProduceResponse:
+def _refuse_all(request: ProduceRequest, error: ApiError, broker: Broker) -> ProduceResponse:
     return ProduceResponse(
-        responses=tuple(_refused_topic(topic, error) for topic in request.topic_data)
+        responses=tuple(_refused_topic(topic, error, broker) for topic in request.topic_data)
     )
 
 
-def _refused_topic(topic: ProduceTopic, error: ApiError) -> ProducedTopic:
+def _refused_topic(topic: ProduceTopic, error: ApiError, broker: Broker) -> ProducedTopic:
     return ProducedTopic(
         name=topic.name,
         topic_id=topic.topic_id,
-        partition_responses=tuple(_refused(sent.index, error) for sent in topic.partition_data),
+        partition_responses=tuple(
+            _refused(TopicPartition(TopicName(topic.name), sent.index), sent, error, broker)
+            for sent in topic.partition_data
+        ),
     )
 
 
-def _refused(index: int, error: ApiError) -> ProducedPartition:
+def _refused(
+    of: TopicPartition, sent: ProducePartition, error: ApiError, broker: Broker
+) -> ProducedPartition:
+    traffic = broker.partitions.traffic.of(of.topic)
+    traffic.failed_produces += 1
+    if error.code in _TOO_LARGE and sent.records is not None:
+        traffic.bytes_rejected += len(sent.records)
+    return _failed(sent.index, error, broker)
+
+
+_TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
+
+
+def _failed(index: int, error: ApiError, broker: Broker) -> ProducedPartition:
+    broker.requests.of(PRODUCE).errors[error.code] += 1
     # A record is told by its index alone: with texts, a small batch could ask for a huge answer.
     bad_records = error.indexes if isinstance(error, InvalidRecordsError) else ()
     return ProducedPartition(

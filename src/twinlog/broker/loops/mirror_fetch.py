@@ -89,6 +89,7 @@ class MirrorFetch:
             return
         self._failure_count = 0
         self._work.status.task_errors[self._name] = None
+        self._work.status.counts.fetches += 1
         self.take(response, orders)
         if response.throttle_time_ms > 0:
             # The source's quotas govern what it gives us.
@@ -122,6 +123,7 @@ class MirrorFetch:
             assert records is None or isinstance(records, memoryview)
             if records:
                 self._fetcher.plan.move_back(of)
+                self._work.status.counts.fetched_bytes += len(records)
             receiver.deliver(
                 on.Fetched(
                     order.offset,
@@ -190,6 +192,7 @@ class MirrorFetch:
             fields = {"mirror": self._work.name, "source_broker": self._node, "why": str(error)}
             log.warning("fetching from the source failed", extra=fields)
         self._failure_count += 1
+        self._work.status.counts.fetch_failures += 1
         self._work.status.task_errors[self._name] = str(error)
         self._work.status.leaders_wanted.set()
         await self._close()

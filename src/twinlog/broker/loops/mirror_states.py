@@ -116,7 +116,7 @@ class MirrorStates:
             running_now = self._running.get(name)
             if running_now is None:
                 running_now = self._running[name] = _Running(fact)
-                self._board.statuses[name] = running_now.status
+                self._board.begin(name, running_now.status, self._broker.clock.now_ms())
                 running_now.task = tasks.create_task(self._run_mirror(fact, running_now))
             elif running_now.work is not None:
                 self._update(fact, running_now)
@@ -129,7 +129,8 @@ class MirrorStates:
 
     async def _end(self, name: str, running: _Running) -> None:
         del self._running[name]
-        self._board.statuses.pop(name, None)
+        is_deleted = name not in self._broker.facts.image.mirrors
+        self._board.end(name, is_deleted=is_deleted)
         if running.task is not None:
             running.task.cancel()
             with suppress(asyncio.CancelledError):

@@ -13,6 +13,7 @@ from typing import Final
 
 from twinlog.broker.context import Broker
 from twinlog.broker.internal_topics import offsets_topic
+from twinlog.broker.mirror_board import CONFIGS, GROUPS, TOPICS
 from twinlog.broker.mirrors.own_topics import config_changes, own_topics, start_topics, stop_topics
 from twinlog.broker.mirrors.source import group_matcher, topic_excluder, topic_matcher
 from twinlog.broker.mirrors.source_reads import (
@@ -37,9 +38,6 @@ from twinlog.network.exchange import PeerUnavailable
 
 log = logging.getLogger(__name__)
 
-TOPICS: Final = "topics"
-CONFIGS: Final = "topic configs"
-GROUPS: Final = "group offsets"
 SOON_S: Final = 1.0
 LEADERS_AGAIN_S: Final = 0.5
 FAILED_AGAIN_S: Final = 5.0
@@ -99,7 +97,7 @@ class MirrorSync:
             if errors.get(job.name) is None:
                 fields = {"mirror": self._work.name, "task": job.name, "why": str(error)}
                 log.warning("mirror sync failed", extra=fields)
-            errors[job.name] = str(error)
+            self._work.board.task_failed(self._work.status, job.name, str(error))
             job.due_s = loop.time() + min(FAILED_AGAIN_S, job.interval_s)
             return
         errors[job.name] = None
@@ -194,7 +192,7 @@ class MirrorSync:
                 config_changes(self._work.name, overrides, self._excluded)
             )
         except (PeerUnavailable, ApiError) as error:
-            self._work.status.task_errors[CONFIGS] = str(error)
+            self._work.board.task_failed(self._work.status, CONFIGS, str(error))
             return
         self._work.status.task_errors[CONFIGS] = None
 

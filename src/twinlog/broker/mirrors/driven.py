@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import Any, Final, assert_never
 
+from twinlog.broker.mirror_board import LossKind
 from twinlog.broker.mirrors.local_log import abort_open_transactions, facts_of, write_pid_reset
 from twinlog.broker.mirrors.questions import Asked
 from twinlog.broker.mirrors.work import Fetcher, MirrorWork
@@ -234,7 +235,7 @@ class DrivenPartition:
             case do.AwaitCommit(turn):
                 self._spawn(self._replicated(on.LogCommitted(turn), self._life))
             case do.NoteGap(first, end, cause):
-                self._work.note_loss(self.of, first, end, cause)
+                self._work.note_loss(self.of, first, end, cause, LossKind.GAP)
             case _:
                 self._step(effect)
 
@@ -339,12 +340,13 @@ class DrivenPartition:
             case do.ReadLog(pid_reset_from):
                 return on.LogRead(facts_of(partition.log, pid_reset_from), turn)
             case do.TruncateTo(end, cause):
-                self._work.note_loss(self.of, end, partition.log.end, cause)
+                self._work.note_loss(self.of, end, partition.log.end, cause, LossKind.TRUNCATION)
                 partition.truncate_to(end)
                 return on.StepDone(turn)
             case do.RestartAt(start, cause):
                 if partition.log.end > partition.log.start:
-                    self._work.note_loss(self.of, partition.log.start, partition.log.end, cause)
+                    lost = (partition.log.start, partition.log.end)
+                    self._work.note_loss(self.of, *lost, cause, LossKind.RESTART)
                 partition.restart_at(start)
                 return on.StepDone(turn)
             case do.AppendAbortMarkers():

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from twinlog.broker.clock import Clock
 from twinlog.broker.facts import Facts
-from twinlog.broker.mirror_board import Loss, MirrorBoard, MirrorStatus
+from twinlog.broker.mirror_board import Loss, LossKind, MirrorBoard, MirrorStatus
 from twinlog.broker.mirrors.questions import Questions
 from twinlog.broker.mirrors.source import SourceCluster
 from twinlog.broker.waiting import Waiting
@@ -105,10 +105,14 @@ class MirrorWork:
         finally:
             self._is_bumping = False
 
-    def note_loss(self, of: TopicPartition, first: Offset, end: Offset, cause: str) -> None:
+    def note_loss(
+        self, of: TopicPartition, first: Offset, end: Offset, cause: str, kind: LossKind
+    ) -> None:
         """Record what was cut off, or will never come."""
-        loss = Loss(of, first, end, cause, self.clock.wall_ms())
+        loss = Loss(of, first, end, cause, self.clock.wall_ms(), kind)
         self.board.losses.append(loss)
+        self.status.counts.losses[kind] += 1
+        self.status.counts.lost_records[kind] += end - first
         log.warning(
             "mirrored records lost",
             extra={
