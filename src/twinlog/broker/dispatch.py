@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias, cast
 from twinlog.broker.api_table import Row
 from twinlog.broker.context import Broker, Context
 from twinlog.broker.kept_answers import KeptAnswers
+from twinlog.broker.request_counts import ApiCounts
 from twinlog.model.errors import ApiError, ErrorCode, WireError
 from twinlog.network.peer import Peer
 from twinlog.wire.api_keys import ApiKey
@@ -30,8 +31,9 @@ class Dispatch:
     """Answers every frame of every connection through one table of rows."""
 
     def __init__(self, rows: tuple[Row, ...], broker: Broker) -> None:
-        self._rows: Final[Mapping[int, Row]] = {int(row.api.key): row for row in rows}
-        self._counts: Final = {int(row.api.key): broker.requests.of(row.api) for row in rows}
+        self._rows: Final[Mapping[int, tuple[Row, ApiCounts]]] = {
+            int(row.api.key): (row, broker.requests.of(row.api)) for row in rows
+        }
         self._broker: Final = broker
         self._kept: Final = KeptAnswers()
 
@@ -42,13 +44,14 @@ class Dispatch:
         version we do not speak, a body that does not fit.
         """
         header, position = decode_request_header(frame)
-        row = self._rows.get(header.api_key)
-        if row is None:
+        found = self._rows.get(header.api_key)
+        if found is None:
             raise WireError(f"request with api key {header.api_key}, which is not spoken here")
+        row, counts = found
         version = header.api_version
         if not row.api.min_version <= version <= row.api.max_version:
             return _refuse_version(row, header)
-        self._counts[header.api_key].versions[version] += 1
+        counts.versions[version] += 1
         if row.api.is_flexible(version):
             position = skip_tags(frame, position)
         if row.answers_from_image:
@@ -93,14 +96,14 @@ class Dispatch:
 
     def _encode(self, row: Row, header: RequestHeader, response: Any) -> Parts:
         if not row.counts_errors:
-            self._counts[row.api.key].note_errors(response)
+            self._broker.requests.of(row.api).note_errors(response)
         version = header.api_version
         head = encode_response_header(row.api, version, header.correlation_id)
         return with_length(head, encode_response(row.api, response, version))
 
     def _failed(self, row: Row, error: ApiError) -> Any:
         if row.counts_errors:
-            self._counts[row.api.key].errors[error.code] += 1
+            self._broker.requests.of(row.api).errors[error.code] += 1
         return _failure(row, error)
 
 

@@ -13,7 +13,7 @@ Made from `src/twinlog/telemetry/families.py` by `twinlog docs metrics`; do not 
 
 With `monitoring.listener=http://127.0.0.1:9404` in `config/server.properties` a broker tells its
 metrics on `/metrics`, as Prometheus reads them, and on `/healthz` whether it serves: 200, or 503
-while it starts or stops. For Prometheus:
+while it starts or stops. Nobody listens there yet while logs are recovered. For Prometheus:
 
 ```yaml
 scrape_configs:
@@ -35,7 +35,8 @@ A series without the label `topic` is the sum of all topics, also of deleted one
 asked of topics that are not here; so sum either over `topic!=""` or take `topic=""`, as with Kafka.
 On a broker with more partitions than `monitoring.partition.series.max` there are sums only.
 
-The page costs the broker about 0.4 ms for each thousand series, in which it does nothing else.
+The page costs the broker about 0.8 ms for each thousand series, in which it does nothing else; who
+asks again within a quarter of a second gets the same page.
 Whoever can connect can read it; nothing else can be done there.
 
 Differs from Kafka: a request is counted under its own name only (no FetchConsumer beside Fetch),

@@ -71,6 +71,19 @@ async def test_what_failed_is_told_with_its_error(tmp_path: Path) -> None:
         assert found["kafka_server_brokertopicmetrics_failedfetchrequests_total"] == 1
 
 
+async def test_what_was_too_large_is_told_in_bytes(tmp_path: Path) -> None:
+    small = {**TELLING, "message.max.bytes": "100"}
+    async with local_broker(tmp_path, small) as broker:
+        await broker.make_topic("t")
+        sent = batch(20)
+        answer = await broker.produce("t", sent)
+        assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
+        found = await metrics_of(broker)
+        rejected = 'kafka_server_brokertopicmetrics_bytesrejected_total{topic="t"}'
+        assert found[rejected] == len(sent)
+        assert found['kafka_server_brokertopicmetrics_failedproducerequests_total{topic="t"}'] == 1
+
+
 async def test_with_many_partitions_there_are_sums_only(tmp_path: Path) -> None:
     few = {**TELLING, "monitoring.partition.series.max": "1", "num.partitions": "2"}
     async with local_broker(tmp_path, few) as broker:

@@ -88,6 +88,31 @@ def test_mirrored_batches_keep_their_offsets_and_never_have_an_epoch_above_ours(
     assert partition.log.end == 9
 
 
+def test_what_is_appended_is_counted_apart_for_producers_and_mirrors(partition: Partition) -> None:
+    partitions = Partitions()
+    partitions.add(partition)
+    sent, mirrored_bytes = batch(3), batch(2, base_offset=3)
+    partition.append(sent, now_ms=1_000)
+    partition.append_mirrored(mirrored_bytes)
+    traffic = partitions.traffic.of(OF.topic)
+    assert (traffic.produces, traffic.messages_in, traffic.bytes_in) == (1, 3, len(sent))
+    assert traffic.replication_bytes_in == len(mirrored_bytes)
+    partition.follow_mirror(mirrored(DesiredState.MIRRORING))
+    with pytest.raises(ApiError):
+        partition.append(sent, now_ms=1_000)
+    assert (traffic.produces, traffic.messages_in) == (2, 3)
+
+
+def test_a_topic_is_counted_as_long_as_one_of_its_partitions_is_here(partition: Partition) -> None:
+    partitions = Partitions()
+    partitions.add(partition)
+    partitions.add(partition)
+    assert [name for name, _ in partitions.traffic] == [OF.topic]
+    partitions.remove(OF)
+    partitions.remove(OF)
+    assert not list(partitions.traffic)
+
+
 def test_truncation_takes_the_high_watermark_along(partition: Partition) -> None:
     for _ in range(3):
         partition.append(batch(2), now_ms=1_000)

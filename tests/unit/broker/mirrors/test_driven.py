@@ -8,6 +8,7 @@ import pytest
 
 from support.batches import batch, marker
 from support.mirror_bench import Bench, mirror_bench, settle
+from twinlog.broker.mirror_board import LossKind
 from twinlog.broker.mirrors import driven as module
 from twinlog.broker.mirrors.driven import DrivenPartition
 from twinlog.broker.partitions import Partition
@@ -146,6 +147,11 @@ async def test_cuts_are_carried_out_and_recorded_with_their_offsets(tmp_path: Pa
         assert (partition.log.start, partition.log.end) == (8, 8)
         losses = [(loss.first, loss.end, loss.cause) for loss in bench.work.board.losses]
         assert losses == [(3, 6, "why"), (3, 9, "gap"), (0, 3, "scratch")]
+        kinds = [LossKind.TRUNCATION, LossKind.GAP, LossKind.RESTART]
+        assert [loss.kind for loss in bench.work.board.losses] == kinds
+        counts = bench.work.status.counts
+        assert [counts.losses[kind] for kind in kinds] == [1, 1, 1]
+        assert [counts.lost_records[kind] for kind in kinds] == [3, 6, 3]
 
 
 async def test_a_fenced_write_makes_a_new_machine_from_what_is_durable(tmp_path: Path) -> None:
