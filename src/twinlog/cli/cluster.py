@@ -74,6 +74,7 @@ class Cluster:
         self._any: BrokerConnection | None = None
         self._nodes: dict[int, Address] = {}
         self._connections: dict[int, BrokerConnection] = {}
+        self._opening = asyncio.Lock()
 
     async def connect(self) -> None:
         """Connect to the first bootstrap broker that answers; CliError when none does."""
@@ -123,18 +124,20 @@ class Cluster:
 
     async def connection_to(self, node_id: int) -> BrokerConnection:
         """Give the connection to one broker; CliError when it cannot be reached."""
-        found = self._connections.get(node_id)
-        if found is not None and found.is_open:
-            return found
-        try:
-            opened = await self._open(self._nodes[node_id])
-        except PeerUnavailable as error:
-            raise CliError(
-                f"broker {node_id} cannot be reached at {error}. "
-                "It is what the cluster advertises: check advertised.listeners there"
-            ) from error
-        self._connections[node_id] = opened
-        return opened
+        # One at a time: two that open the same connection would leave one of them open for good.
+        async with self._opening:
+            found = self._connections.get(node_id)
+            if found is not None and found.is_open:
+                return found
+            try:
+                opened = await self._open(self._nodes[node_id])
+            except PeerUnavailable as error:
+                raise CliError(
+                    f"broker {node_id} cannot be reached at {error}. "
+                    "It is what the cluster advertises: check advertised.listeners there"
+                ) from error
+            self._connections[node_id] = opened
+            return opened
 
     async def metadata(
         self, topics: Sequence[str] | None = None, *, create: bool = False

@@ -17,7 +17,7 @@ EXIT_INTERRUPTED: Final = 130
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "serve": ("twinlog.cli.serve", "start a broker"),
     "stop": ("twinlog.cli.stop", "stop a broker that serve started"),
-    "mirrors": ("twinlog.cli.mirrors", "create, start, stop, list and describe mirrors"),
+    "mirrors": ("twinlog.cli.mirrors", "create, start, stop, describe and verify mirrors"),
     "topics": ("twinlog.cli.topics", "create, list, describe, alter and delete topics"),
     "configs": ("twinlog.cli.configs", "describe and alter settings while things run"),
     "groups": ("twinlog.cli.groups", "list, describe, reset and delete consumer groups"),

@@ -16,12 +16,14 @@ from twinlog.wire.messages import mirrors
 from twinlog.wire.messages.configs import (
     DESCRIBE_CONFIGS,
     DescribeConfigsRequest,
+    DescribedConfig,
     ResourceToDescribe,
 )
 
 EVERY_STATE: Final = ("MIRRORING", "PAUSED", "STOPPED")
 EVERY_TOPIC: Final = ".*"
 MIRROR_RESOURCE: Final = 64
+TOPIC_RESOURCE: Final = 2
 
 
 def words(text: str | None) -> tuple[str, ...]:
@@ -133,3 +135,24 @@ async def patterns_of(
         words(told[setting.name]) if setting.name in told else setting.default
         for setting in settings
     ]
+
+
+async def topic_configs(
+    cluster: Cluster, topics: Sequence[str], names: tuple[str, ...] | None = None
+) -> dict[str, tuple[DescribedConfig, ...]]:
+    """Give all settings of topics, or those named; a topic that is not there is left out."""
+    asked = tuple(
+        ResourceToDescribe(
+            resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=names
+        )
+        for topic in topics
+    )
+    answer = await cluster.ask(DESCRIBE_CONFIGS, DescribeConfigsRequest(resources=asked))
+    found: dict[str, tuple[DescribedConfig, ...]] = {}
+    for told in answer.results:
+        if told.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            continue
+        doing = f"settings of topic {told.resource_name} cannot be read"
+        expect_ok(told.error_code, told.error_message, doing=doing)
+        found[told.resource_name] = told.configs
+    return found

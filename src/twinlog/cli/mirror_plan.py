@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from twinlog.cli.cluster import Cluster
-from twinlog.cli.failures import EXIT_FAILED, EXIT_OK, CliError, expect_ok
+from twinlog.cli.failures import EXIT_FAILED, EXIT_OK, CliError
 from twinlog.cli.log_reading import (
     Bounds,
     LogReader,
@@ -22,6 +22,7 @@ from twinlog.cli.mirror_asking import (
     patterns_of,
     some_matching,
     source_of,
+    topic_configs,
 )
 from twinlog.cli.mirror_groups import GroupChange, Place, group_changes
 from twinlog.cli.mirror_tables import PartitionRow
@@ -35,17 +36,13 @@ from twinlog.cli.stop_plan import (
 )
 from twinlog.config.mirror import TOPIC_PROPERTIES_EXCLUDE
 from twinlog.mirroring.config_sync import plan_config
-from twinlog.model.errors import ApiError, ErrorCode
+from twinlog.model.errors import ApiError
 from twinlog.wire.messages.configs import (
-    DESCRIBE_CONFIGS,
-    DescribeConfigsRequest,
     DescribedConfig,
-    ResourceToDescribe,
 )
 from twinlog.wire.messages.mirrors import ListedMirror
 
 STOPPED: Final = "STOPPED"
-TOPIC_RESOURCE: Final = 2
 OVERRIDE: Final = 1
 """The config source of what was set for the topic itself."""
 TOPICS_AT_ONCE: Final = 100
@@ -187,7 +184,7 @@ async def _config_differences(
     found: list[ConfigDifference] = []
     for first in range(0, len(topics), TOPICS_AT_ONCE):
         some = topics[first : first + TOPICS_AT_ONCE]
-        ours, theirs = await _configs(cluster, some), await _configs(source, some)
+        ours, theirs = await topic_configs(cluster, some), await topic_configs(source, some)
         for topic in some:
             if topic in theirs and topic in ours:
                 found += differences_of(topic, theirs[topic], ours[topic], excluded)
@@ -213,21 +210,3 @@ def _overrides(configs: Sequence[DescribedConfig]) -> dict[str, str]:
         for config in configs
         if config.config_source == OVERRIDE and config.value is not None
     }
-
-
-async def _configs(
-    cluster: Cluster, topics: Sequence[str]
-) -> dict[str, tuple[DescribedConfig, ...]]:
-    """Describe topics; one that is not there is left out."""
-    asked = tuple(
-        ResourceToDescribe(resource_type=TOPIC_RESOURCE, resource_name=name) for name in topics
-    )
-    answer = await cluster.ask(DESCRIBE_CONFIGS, DescribeConfigsRequest(resources=asked))
-    found: dict[str, tuple[DescribedConfig, ...]] = {}
-    for told in answer.results:
-        if told.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            continue
-        doing = f"settings of topic {told.resource_name} cannot be read"
-        expect_ok(told.error_code, told.error_message, doing=doing)
-        found[told.resource_name] = told.configs
-    return found

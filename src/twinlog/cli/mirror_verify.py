@@ -4,21 +4,32 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from twinlog.cli.batch_comparison import Comparison, Side
 from twinlog.cli.cluster import Cluster
 from twinlog.cli.failures import EXIT_FAILED, EXIT_OK, CliError
 from twinlog.cli.log_reading import Bounds, LogReader, OvertakenError, bounds_of
-from twinlog.cli.mirror_asking import described, mirror_called, some_matching, source_of
+from twinlog.cli.mirror_asking import (
+    described,
+    mirror_called,
+    some_matching,
+    source_of,
+    topic_configs,
+)
 from twinlog.cli.mirror_tables import PartitionRow
 from twinlog.cli.progress import ProgressBar
-from twinlog.cli.verdicts import Verdict, VerifyView
+from twinlog.cli.verdicts import DIFFERENT, Verdict, VerifyView
+from twinlog.model.errors import ApiError
 from twinlog.wire.messages.mirrors import ListedMirror
 
 AT_ONCE_MAX: Final = 4
 STOPPED_STATES: Final = ("STOPPING", "STOPPED")
+CLEANUP_POLICY: Final = "cleanup.policy"
+COMPACTED: Final = (
+    "the source compacts this topic; what it has cleaned since it was mirrored is not the same here"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +73,30 @@ async def _compared(
             else:
                 tasks.append(task)
     verdicts += await _Runner(cluster, source, ProgressBar(sys.stderr)).run(tasks)
+    verdicts = await _explained(source, verdicts)
     return sorted(verdicts, key=lambda v: (v.topic, v.partition))
+
+
+async def _explained(source: Cluster, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Note beside what differs that the source compacts the topic, where it does."""
+    topics = sorted({verdict.topic for verdict in verdicts if verdict.result == DIFFERENT})
+    if not topics:
+        return list(verdicts)
+    try:
+        told = await topic_configs(source, topics, (CLEANUP_POLICY,))
+    except (CliError, ApiError):  # The differences stand, explained or not.
+        return list(verdicts)
+    compacted = {
+        topic
+        for topic, configs in told.items()
+        if any(c.name == CLEANUP_POLICY and "compact" in (c.value or "") for c in configs)
+    }
+    return [
+        replace(verdict, note=COMPACTED)
+        if verdict.result == DIFFERENT and verdict.topic in compacted
+        else verdict
+        for verdict in verdicts
+    ]
 
 
 def plan_task(row: PartitionRow, here: Bounds | str, there: Bounds | str) -> Task | str:

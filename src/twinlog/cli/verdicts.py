@@ -21,6 +21,8 @@ class Verdict:
     partition: int
     comparison: Comparison | None = None
     why: str | None = None
+    note: str | None = None
+    """What may explain a difference."""
 
     @property
     def result(self) -> str:
@@ -58,6 +60,8 @@ class Verdict:
                 f"{name} offsets {first} to {end - 1} were deleted before they could be compared"
                 for first, end in found.skipped
             ]
+        if self.note is not None:
+            told.append(f"{name}: {self.note}")
         if self.why is not None:
             told.append(
                 f"{name} was not compared{'' if found is None else ' to its end'}: {self.why}"
@@ -80,6 +84,7 @@ class Verdict:
             "differences": [d.as_json() for d in found.differences] if found else [],
             "deletedMeanwhile": [list(each) for each in found.skipped] if found else [],
             "why": self.why,
+            "note": self.note,
         }
 
 

@@ -13,7 +13,7 @@ from twinlog.cli import mirror_promote, mirror_wait
 from twinlog.cli.log_reading import Bounds
 from twinlog.cli.mirror_promote import Seen, beyond_the_stop
 from twinlog.cli.mirror_tables import PartitionRow
-from twinlog.wire.messages import configs, groups, mirrors
+from twinlog.wire.messages import configs, group_offsets, groups, mirrors
 
 MIRRORING = partition_of("MIRRORING")
 
@@ -121,6 +121,42 @@ def test_records_written_while_it_was_stopped_are_told(
     ran = promote(mirrored)
     assert ran.code == 1
     assert "orders-0: the source has 2 record(s) more, from offset 4 on" in ran.err
+
+
+def test_a_group_that_does_not_come_into_step_is_named_and_stops_nothing_for_ever(
+    mirrored: AnsweringBroker, source: AnsweringBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mirror_promote, "GROUPS_WAIT_MS", 0)
+    listed = groups.ListedGroup(group_id="billing", protocol_type="consumer")
+    source.on(groups.LIST_GROUPS, groups.ListGroupsResponse(groups=(listed,)))
+    source.on(group_offsets.OFFSET_FETCH, committed(3))
+    mirrored.on(group_offsets.OFFSET_FETCH, committed(1))
+    ran = promote(mirrored)
+    assert ran.code == 0
+    assert ran.err == "not in step: group billing on orders-0: 3 at the source, 1 here\n"
+    assert ran.out.endswith("lag 0, 1 group offset(s) not in step\n")
+
+
+def test_a_group_is_waited_for_until_a_sync_has_brought_it_into_step(
+    mirrored: AnsweringBroker, source: AnsweringBroker
+) -> None:
+    listed = groups.ListedGroup(group_id="billing", protocol_type="consumer")
+    source.on(groups.LIST_GROUPS, groups.ListGroupsResponse(groups=(listed,)))
+    source.on(group_offsets.OFFSET_FETCH, committed(3))
+    answers = [committed(1), committed(1), committed(3)]
+    mirrored.on(
+        group_offsets.OFFSET_FETCH, lambda _: answers.pop(0) if len(answers) > 1 else answers[0]
+    )
+    ran = promote(mirrored)
+    assert (ran.code, ran.err) == (0, "")
+    assert len(mirrored.asked_for(group_offsets.OffsetFetchRequest)) == 3
+
+
+def committed(offset: int) -> group_offsets.OffsetFetchResponse:
+    row = group_offsets.OffsetFetchedPartitions(partition_index=0, committed_offset=offset)
+    topic = group_offsets.OffsetFetchedTopics(name=TOPIC, partitions=(row,))
+    group = group_offsets.OffsetFetchedGroup(group_id="billing", topics=(topic,))
+    return group_offsets.OffsetFetchResponse(groups=(group,))
 
 
 def test_level_is_a_lag_of_0_in_mirroring_everywhere() -> None:

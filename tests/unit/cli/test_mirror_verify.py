@@ -14,7 +14,7 @@ from twinlog.cli import log_reading
 from twinlog.cli.log_reading import Bounds
 from twinlog.cli.mirror_tables import PartitionRow
 from twinlog.cli.mirror_verify import Task, plan_task
-from twinlog.wire.messages import fetch, mirrors
+from twinlog.wire.messages import configs, fetch, mirrors
 from twinlog.wire.messages.mirrors import (
     DescribedMirror,
     DescribedMirrorPartition,
@@ -176,6 +176,20 @@ def test_a_source_that_is_away_is_code_1(mirrored: AnsweringBroker, tmp_path: Pa
     ran = verify(mirrored, "--source-command-config", str(file))
     assert ran.code == 1
     assert "no broker can be reached at 127.0.0.1:1" in ran.err
+
+
+def test_a_difference_of_a_compacted_topic_is_explained_where_the_source_tells(
+    source: AnsweringBroker, mirrored: AnsweringBroker
+) -> None:
+    mirrored.append("orders", 0, batch(2))
+    assert told(mirrored)[0]["note"] is None
+    policy = configs.DescribedConfig(name="cleanup.policy", value="compact,delete")
+    resource = configs.DescribedResource(resource_type=2, resource_name="orders", configs=(policy,))
+    source.on(configs.DESCRIBE_CONFIGS, configs.DescribeConfigsResponse(results=(resource,)))
+    ran = verify(mirrored)
+    assert ran.code == 1
+    assert "orders-0: the source compacts this topic; what it has cleaned since" in ran.out
+    assert told(mirrored)[1]["note"] is None
 
 
 def row(state: str, last_mirror_offset: int | None = None) -> PartitionRow:
