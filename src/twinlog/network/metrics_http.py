@@ -43,6 +43,12 @@ class MetricsListener:
         self._port = 0
 
     @property
+    def connection_count(self) -> int:
+        """How many connections are open."""
+        server = None if self._runner is None else self._runner.server
+        return 0 if server is None else len(server.connections)
+
+    @property
     def port(self) -> int:
         """The port listened on, also when the system chose it."""
         assert self._port, "the metrics listener has not been started"
@@ -70,10 +76,10 @@ class MetricsListener:
         loop = asyncio.get_running_loop()
 
         def accept() -> asyncio.BaseProtocol:
-            if len(server.connections) >= CONNECTIONS_MAX:
+            if self.connection_count >= CONNECTIONS_MAX:
                 return _Refused()
             handler = server()
-            loop.call_later(DEADLINE_S, handler.force_close)
+            loop.call_later(DEADLINE_S, _abort, handler)
             return handler
 
         self._server = await loop.create_server(accept, host or None, port)
@@ -121,6 +127,13 @@ class MetricsListener:
                 self._kept = None
             self._kept_until_s = now_s + PAGE_KEPT_S
         return self._kept
+
+
+def _abort(handler: "web.RequestHandler") -> None:
+    """Close a connection as it is: a close in good order waits for who does not read."""
+    transport = handler.transport
+    if transport is not None:
+        transport.abort()
 
 
 class _Refused(asyncio.Protocol):

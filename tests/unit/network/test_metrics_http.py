@@ -1,6 +1,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 
 import pytest
@@ -15,10 +15,11 @@ class Asked:
 
     def __init__(self) -> None:
         self.is_healthy = True
+        self.page_bytes = 0
         self.numbers: Iterator[int] = count(1)
 
     def page(self) -> bytes:
-        return f"asked {next(self.numbers)}\n".encode()
+        return f"asked {next(self.numbers)}\n".encode().ljust(self.page_bytes)
 
 
 @asynccontextmanager
@@ -88,3 +89,20 @@ async def test_who_says_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(metrics_http, "DEADLINE_S", 0.05)
     async with listening(Asked()) as listener:
         assert await http_exchange(listener.port, b"GET /metr") == b""
+
+
+async def test_who_does_not_read_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_http, "DEADLINE_S", 0.1)
+    asked = Asked()
+    asked.page_bytes = 20 << 20
+    async with listening(asked) as listener:
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, limit=1 << 10)
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: test\r\n\r\n")
+        async with asyncio.timeout(10):
+            while listener.connection_count == 0:  # noqa: ASYNC110 - nothing tells of it
+                await asyncio.sleep(0)
+            while listener.connection_count:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            with suppress(ConnectionResetError):
+                assert len(await reader.read()) < asked.page_bytes
+        writer.close()
