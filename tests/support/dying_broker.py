@@ -5,6 +5,7 @@ ORDER holds ``MOMENT COUNT``, the COUNTth such moment from then on is the proces
 
 * ``effect NAME``: a mirror partition's machine has ordered that effect, which is not begun;
 * ``event NAME``: what an effect did is durable, and the machine is not told yet;
+* ``saved``: what is to be cut lies safe in a file of its own, and is not cut;
 * ``append``: a batch of our own (a marker, a reset) is in a log, and nothing that follows is done;
 * ``stop asked``: that a topic shall be STOPPED is committed, and nobody is told.
 
@@ -21,6 +22,7 @@ from twinlog.broker.facts import Facts
 from twinlog.broker.mirrors.driven import DrivenPartition
 from twinlog.broker.partitions import Partition
 from twinlog.cli.main import main
+from twinlog.storage.lost_tail import LogTail
 
 
 class DeathOrder:
@@ -46,7 +48,7 @@ class DeathOrder:
 def watch(order: DeathOrder) -> None:
     """Let every moment pass by the order first."""
     carry_out, deliver = DrivenPartition.carry_out, DrivenPartition.deliver
-    append_own, change = Partition.append_own, Facts.change
+    append_own, change, save = Partition.append_own, Facts.change, LogTail.save
 
     def dying_carry_out(self: DrivenPartition, effect: Any) -> None:
         order.passes(f"effect {_named(effect)}")
@@ -61,6 +63,11 @@ def watch(order: DeathOrder) -> None:
         order.passes("append")
         return appended
 
+    def dying_save(self: LogTail) -> Any:
+        saved = save(self)
+        order.passes("saved")
+        return saved
+
     async def dying_change(self: Facts, decide: Any) -> Any:
         before = _to_be_stopped(self)
         after = await change(self, decide)
@@ -73,6 +80,7 @@ def watch(order: DeathOrder) -> None:
         (DrivenPartition, "deliver", dying_deliver),
         (Partition, "append_own", dying_append_own),
         (Facts, "change", dying_change),
+        (LogTail, "save", dying_save),
     ):
         setattr(owner, name, dying)
 

@@ -302,7 +302,7 @@ class World:
             case do.TruncateTo(end, _, turn):
                 self.log.truncate_to(end)
                 self.answer(on.StepDone(turn))
-            case do.RestartAt(start, _, turn):
+            case do.RestartAt(start, _, turn, _):
                 self._check_restart(start)
                 self.log = Log(start=start, restart=start)
                 self.answer(on.StepDone(turn))

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from twinlog.mirroring.lag import LagInputs
 from twinlog.mirroring.states import MirrorState
 from twinlog.model.ids import Offset, TopicPartition
+from twinlog.storage.lost_tail import SavedTail
 
 LOSSES_KEPT_MAX: Final = 1_000
 
@@ -39,6 +40,8 @@ class Loss:
     cause: str
     at_wall_ms: int
     kind: LossKind
+    saved: SavedTail | None = None
+    """The copy of what was cut off here and had not come from the source."""
 
 
 class MirroredPartition(Protocol):

@@ -33,9 +33,8 @@ def run(options: argparse.Namespace) -> int:
         path = Path(name.strip())
         if path.suffix != ".log":
             raise CliError(f"{path} is not a .log file")
-        print(
-            f"Dumping {path}\nLog starting offset: {int(path.stem) if path.stem.isdigit() else '?'}"
-        )
+        first = path.name.partition(".")[0]  # more may follow it, as in a lost tail's name
+        print(f"Dumping {path}\nLog starting offset: {int(first) if first.isdigit() else '?'}")
         if path.stat().st_size == 0:
             continue
         with (

@@ -213,13 +213,14 @@ class Alignment:
             return self._aligned()
         if self._is_first() and kept.end == 0:
             why = "mirrored from scratch: nothing here is known to come from the source"
-            restart: list[Effect] = [RestartAt(start, why, self.turn)]
+            restart: list[Effect] = [RestartAt(start, why, self.turn, self.local.start)]
             return restart if self.local.is_empty else self._doubt("scratch", start) or restart
         if self._is_first() and kept.end >= start:
             return self._aligned() if kept.end == self.local.end else self._cut(kept.end)
         return self._doubt("gap", start) or self._gap(kept)
 
     def _gap(self, kept: LogFacts) -> Step:
+        assert self.local is not None
         assert self.source is not None
         assert self.doubted is not None
         start = min(self.source.start, self.doubted.offset)
@@ -230,7 +231,8 @@ class Alignment:
                 "so nothing was changed here",
                 is_retryable=False,
             )
-        return [NoteGap(kept.end, start, why), RestartAt(start, why, self.turn)]
+        ours_from = kept.end if kept.end < self.local.end else None
+        return [NoteGap(kept.end, start, why), RestartAt(start, why, self.turn, ours_from)]
 
     def _compared(self, comparison: Comparison) -> Step:
         match comparison:
@@ -262,9 +264,9 @@ class Alignment:
         )
         if self.purpose != MirrorState.MIRRORING:
             if end is None:
-                return [RestartAt(self.source.start, why, self.turn)]
+                return [RestartAt(self.source.start, why, self.turn, self.local.start)]
             if end <= self.local.start:
-                return [RestartAt(end, why, self.turn)]
+                return [RestartAt(end, why, self.turn, self.local.start)]
             return [TruncateTo(end, why, self.turn)]
         if self.source.leader_epoch == self.local.latest_epoch:
             why += "; within one leader epoch a topic cannot shrink: it was recreated or restored"

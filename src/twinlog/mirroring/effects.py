@@ -129,11 +129,16 @@ class TruncateTo:
 
 @dataclass(frozen=True, slots=True)
 class RestartAt:
-    """Drop all records, begin again at ``start``, note what was dropped; answer StepDone."""
+    """Drop all records, begin again at ``start``, note what was dropped; answer StepDone.
+
+    From ``ours_from`` on, records are not known to have come from the source: they are saved
+    before. None when all came from there, and the source has deleted them.
+    """
 
     start: Offset
     cause: str
     turn: int
+    ours_from: Offset | None
 
 
 @dataclass(frozen=True, slots=True)

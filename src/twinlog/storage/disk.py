@@ -6,9 +6,12 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from twinlog.model.errors import DiskError
 from twinlog.wire.primitives import Buffer
+
+COPY_BYTES: Final = 1 << 20
 
 
 class OpenFile:
@@ -74,6 +77,22 @@ class Disk:
                 written += os.pwrite(file.fileno(), rest[written:], position + written)
         except OSError as error:
             raise DiskError(f"cannot write {file.path}: {error.strerror}") from error
+
+    def copy(
+        self, file: OpenFile, position: int, length: int, to: OpenFile, to_position: int
+    ) -> None:
+        """Copy all of ``length`` bytes into another file, piece by piece.
+
+        Raises DiskError also when the source has fewer.
+        """
+        done = 0
+        while done < length:
+            some = min(COPY_BYTES, length - done)
+            content = self.read(file, some, position + done)
+            if len(content) < some:
+                raise DiskError(f"cannot copy {file.path}: it has no {length} bytes at {position}")
+            self.write(to, content, to_position + done)
+            done += some
 
     def truncate(self, file: OpenFile, size_bytes: int) -> None:
         """Cut a file to ``size_bytes``."""

@@ -15,6 +15,7 @@ from twinlog.storage.admit_new import admit_new
 from twinlog.storage.disk import OpenFile
 from twinlog.storage.home import LogHome
 from twinlog.storage.lookup import RecordPlace, find_by_time, find_latest_time
+from twinlog.storage.lost_tail import LogTail
 from twinlog.storage.parts import LogParts
 from twinlog.storage.recovery import load_log
 from twinlog.storage.retention import SegmentFact, count_deletable
@@ -22,9 +23,7 @@ from twinlog.storage.segment import Segment
 from twinlog.storage.settings import LogSettings
 from twinlog.storage.txn_index import AbortedTxn
 from twinlog.wire.primitives import Buffer
-from twinlog.wire.records.batch import (
-    NO_TIMESTAMP,
-)
+from twinlog.wire.records.batch import NO_TIMESTAMP
 
 
 class Appended(NamedTuple):
@@ -272,6 +271,10 @@ class PartitionLog:
         return find_latest_time(self._home.files.disk, self._parts.segments, start=self.start)
 
     # -- cut and move --------------------------------------------------------------------------
+
+    def tail_from(self, offset: int) -> LogTail | None:
+        """Give all that ``truncate_to(offset)`` would drop; None when that is nothing."""
+        return self._parts.tail_from(max(offset, self.start))
 
     def truncate_to(self, end: int) -> Offset:
         """Drop what lies at ``end`` and beyond; a batch that reaches beyond it goes whole.

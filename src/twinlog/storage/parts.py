@@ -10,6 +10,7 @@ from twinlog.model.ids import Offset
 from twinlog.storage.admit import Admitted
 from twinlog.storage.epochs import EpochFile
 from twinlog.storage.home import LogHome
+from twinlog.storage.lost_tail import LogTail, Span
 from twinlog.storage.markers import marker_of
 from twinlog.storage.producers import Producers
 from twinlog.storage.scan import read_batch, scan_headers
@@ -144,6 +145,19 @@ class LogParts:
         return segment
 
     # -- cut -----------------------------------------------------------------------------------
+
+    def tail_from(self, offset: int) -> LogTail | None:
+        """Give all that a cut at ``offset`` would drop; None when that is nothing."""
+        spans: list[Span] = []
+        first = self.end
+        for segment in self.segments[self.index_of(offset) :]:
+            found = segment.locate(offset)
+            if found is not None:
+                first = min(first, Offset(found[1].base_offset))
+                spans.append(Span(segment.file, found[0], segment.size - found[0]))
+        if not spans:
+            return None
+        return LogTail(self.files.disk, self.folder, first, self.end, tuple(spans))
 
     def cut(self, end: int) -> None:
         """Drop what lies at ``end`` and beyond; a batch that reaches beyond it goes whole."""

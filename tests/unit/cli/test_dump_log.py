@@ -42,6 +42,14 @@ def log_file(folder: Path, content: bytes) -> str:
     return str(file)
 
 
+def test_the_start_offset_is_the_first_part_of_a_files_name(tmp_path: Path) -> None:
+    file = tmp_path / "00000000000000000042.to-57.my.topic-0.lost.log"
+    file.write_bytes(PLAIN)
+    ran = run_command(["dump-log", "--files", str(file)])
+    assert ran.code == 0
+    assert "Log starting offset: 42" in ran.out
+
+
 def test_batches_are_told_as_kafka_tells_them(tmp_path: Path) -> None:
     file = log_file(tmp_path, PLAIN + ZIPPED + ABORT + RESET)
     ran = run_command(["dump-log", "--files", file])

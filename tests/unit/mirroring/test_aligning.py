@@ -81,6 +81,26 @@ def test_an_empty_log_begins_where_the_source_does_without_a_second_look() -> No
     assert step[0].start == 70
 
 
+def test_what_did_not_come_from_the_source_is_told_apart_from_what_the_source_deleted() -> None:
+    gap = Doubtful("gap", Offset(70))
+    following = alignment(MirrorState.MIRRORING, doubted=gap)
+    step = play(following, LEADER, read(0, 50, (5, 0)), in_range(70, 90))
+    assert isinstance(step, list)
+    assert isinstance(step[1], RestartAt)
+    assert step[1].ours_from is None
+    failing_back = alignment(MirrorState.LOG_ALIGNMENT, doubted=gap)
+    failing_back.agreed = LastMirrorEpoch(epoch=3, log_end=40)
+    step = play(failing_back, LEADER, read(0, 50, (3, 0), (6, 40)), in_range(70, 90))
+    assert isinstance(step, list)
+    assert isinstance(step[1], RestartAt)
+    assert step[1].ours_from == 40
+    scratch = alignment(MirrorState.LOG_ALIGNMENT, doubted=Doubtful("scratch", Offset(70)))
+    step = play(scratch, LEADER, read(20, 50, (6, 20)), in_range(70, 90))
+    assert isinstance(step, list)
+    assert isinstance(step[0], RestartAt)
+    assert step[0].ours_from == 20
+
+
 def test_an_agreement_beyond_the_log_that_was_trimmed_since_restarts_it() -> None:
     machine = alignment(MirrorState.LOG_ALIGNMENT, doubted=Doubtful("cut", Offset(80)))
     machine.agreed = LastMirrorEpoch(epoch=3, log_end=80)

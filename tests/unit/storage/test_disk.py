@@ -30,6 +30,15 @@ def test_a_short_write_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.Monke
     assert DISK.read(file, 99, 2) == b"0123456789"
 
 
+def test_a_copy_is_whole_or_tells_where_its_source_ends(tmp_path: Path) -> None:
+    source, copy = DISK.open(str(tmp_path / "f")), DISK.open(str(tmp_path / "g"))
+    DISK.write(source, b"0123456789", 0)
+    DISK.copy(source, 2, 5, copy, 1)
+    assert DISK.read(copy, 99, 0) == b"\x0023456"
+    with pytest.raises(DiskError, match=r"/f: it has no 9 bytes at 2"):
+        DISK.copy(source, 2, 9, copy, 0)
+
+
 def test_a_small_file_is_replaced_whole(tmp_path: Path) -> None:
     path = str(tmp_path / "f")
     assert DISK.read_whole(path) is None

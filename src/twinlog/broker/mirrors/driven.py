@@ -7,13 +7,18 @@ from collections.abc import Coroutine
 from typing import Any, Final, assert_never
 
 from twinlog.broker.mirror_board import LossKind
-from twinlog.broker.mirrors.local_log import abort_open_transactions, facts_of, write_pid_reset
+from twinlog.broker.mirrors.cutting import Cut, Cutting
+from twinlog.broker.mirrors.local_log import (
+    abort_open_transactions,
+    append_good,
+    facts_of,
+    write_pid_reset,
+)
 from twinlog.broker.mirrors.questions import Asked
 from twinlog.broker.mirrors.work import Fetcher, MirrorWork
 from twinlog.broker.partitions import Partition
 from twinlog.mirroring import effects as do
 from twinlog.mirroring import events as on
-from twinlog.mirroring.batches import length_before
 from twinlog.mirroring.lag import LagInputs
 from twinlog.mirroring.partition import PartitionMirror
 from twinlog.mirroring.policy import MirrorPolicy
@@ -22,7 +27,6 @@ from twinlog.mirroring.shard import Known, WriteState
 from twinlog.mirroring.states import DesiredState, MirrorState
 from twinlog.model.errors import ApiError, CorruptBatchError, DiskError, ErrorCode
 from twinlog.model.ids import LeaderEpoch, Offset, TopicPartition
-from twinlog.wire.primitives import Buffer
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +34,7 @@ STATE_RETRY_S: Final = 1.0
 BEGIN_AGAIN_S: Final = 5.0
 STATE_TIMEOUT_S: Final = 5.0
 REPLICAS_TIMEOUT_S: Final = 5.0
-_CutOrWrite = do.TruncateTo | do.RestartAt | do.AppendAbortMarkers | do.AppendPidReset
+_Step = do.ReadLog | do.AppendAbortMarkers | do.AppendPidReset
 _FENCED: Final = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH)
 
 
@@ -55,6 +59,7 @@ class DrivenPartition:
         )
         self.desired = desired
         self._work: Final = work
+        self._cutting: Final = Cutting(partition, work)
         self.policy: Final = policy
         self._machine = PartitionMirror(self.key, policy)
         self._life = 0
@@ -236,6 +241,8 @@ class DrivenPartition:
                 self._spawn(self._replicated(on.LogCommitted(turn), self._life))
             case do.NoteGap(first, end, cause):
                 self._work.note_loss(self.of, first, end, cause, LossKind.GAP)
+            case do.TruncateTo() | do.RestartAt():
+                self._spawn(self._cut(effect, self._life))
             case _:
                 self._step(effect)
 
@@ -263,7 +270,7 @@ class DrivenPartition:
         try:
             match effect:
                 case do.Append(batches):
-                    self._append(batches)
+                    append_good(self.partition, batches)
                 case do.BeginAt(start):
                     self.partition.restart_at(start)
                 case do.RaiseLogStart(start):
@@ -276,16 +283,6 @@ class DrivenPartition:
 
     def _write_failed(self, offset: Offset, why: str) -> None:
         self.deliver(on.AppendFailed(offset, why, self.partition.log.end))
-
-    def _append(self, batches: Buffer) -> None:
-        """Write batches; the good ones before a bad one are written, and that one is raised."""
-        try:
-            self.partition.append_mirrored(batches)
-        except CorruptBatchError as error:
-            good = length_before(batches, Offset(error.offset))
-            if good:
-                self.partition.append_mirrored(memoryview(batches)[:good])
-            raise
 
     async def _save(self, effect: do.SaveState | do.SaveLastMirrorEpoch, life: int) -> None:
         try:
@@ -325,8 +322,20 @@ class DrivenPartition:
         )
         return on.StateSaved(effect.state, state_epoch)
 
-    def _step(self, effect: do.ReadLog | _CutOrWrite) -> None:
-        """Read, cut or write the local log at once, and tell the machine."""
+    async def _cut(self, cut: Cut, life: int) -> None:
+        """Cut the local log unless the machine, or its turn, is another by then."""
+        event: on.Event = on.StepDone(cut.turn)
+        try:
+            is_done = await self._cutting.carry_out(
+                cut, lambda: life == self._life and cut.turn == self._machine.turn
+            )
+        except (ApiError, DiskError) as error:
+            is_done, event = True, on.StepFailed(str(error), cut.turn)
+        if is_done:
+            self._answer(life, event)
+
+    def _step(self, effect: _Step) -> None:
+        """Read or write the local log at once, and tell the machine."""
         try:
             event = self._stepped(effect)
         except (ApiError, DiskError, CorruptBatchError) as error:
@@ -334,21 +343,11 @@ class DrivenPartition:
         if event is not None:
             self.deliver(event)
 
-    def _stepped(self, effect: do.ReadLog | _CutOrWrite) -> on.Event | None:
+    def _stepped(self, effect: _Step) -> on.Event | None:
         partition, turn = self.partition, effect.turn
         match effect:
             case do.ReadLog(pid_reset_from):
                 return on.LogRead(facts_of(partition.log, pid_reset_from), turn)
-            case do.TruncateTo(end, cause):
-                self._work.note_loss(self.of, end, partition.log.end, cause, LossKind.TRUNCATION)
-                partition.truncate_to(end)
-                return on.StepDone(turn)
-            case do.RestartAt(start, cause):
-                if partition.log.end > partition.log.start:
-                    lost = (partition.log.start, partition.log.end)
-                    self._work.note_loss(self.of, *lost, cause, LossKind.RESTART)
-                partition.restart_at(start)
-                return on.StepDone(turn)
             case do.AppendAbortMarkers():
                 abort_open_transactions(partition, self._work.clock.wall_ms())
             case do.AppendPidReset():

@@ -1,13 +1,15 @@
-"""What a stopping mirror reads from and writes to the local log of a partition."""
+"""What a mirror reads from and writes to the local log of a partition."""
 
 import os
 from typing import Final
 
 from twinlog.broker.partitions import Partition
 from twinlog.mirroring.alignment import LogFacts
-from twinlog.mirroring.batches import control_batches
+from twinlog.mirroring.batches import control_batches, length_before
+from twinlog.model.errors import CorruptBatchError
 from twinlog.model.ids import LeaderEpoch, Offset, ProducerId
 from twinlog.storage.log import PartitionLog
+from twinlog.wire.primitives import Buffer
 from twinlog.wire.records.batch import read_header
 from twinlog.wire.records.control import ControlType, control_type_of, end_marker, pid_reset_batch
 from twinlog.wire.records.records import records_of
@@ -26,6 +28,17 @@ def facts_of(log: PartitionLog, pid_reset_from: Offset | None) -> LogFacts:
         open_transactions=len(log.open_transactions()),
         has_pid_reset=pid_reset_from is not None and has_pid_reset(log, pid_reset_from),
     )
+
+
+def append_good(partition: Partition, batches: Buffer) -> None:
+    """Write batches; the good ones before a bad one are written, and that one is raised."""
+    try:
+        partition.append_mirrored(batches)
+    except CorruptBatchError as error:
+        good = length_before(batches, Offset(error.offset))
+        if good:
+            partition.append_mirrored(memoryview(batches)[:good])
+        raise
 
 
 def has_pid_reset(log: PartitionLog, from_offset: Offset) -> bool:

@@ -21,6 +21,7 @@ from twinlog.mirroring import events as on
 from twinlog.mirroring.planning import FetchPlan
 from twinlog.model.errors import ApiError
 from twinlog.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
+from twinlog.storage.lost_tail import SavedTail
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +64,8 @@ class MirrorWork:
     status: MirrorStatus
     start_fetcher: Callable[["MirrorWork", BrokerId, int, Fetcher], Coroutine[Any, Any, None]]
     fetcher_count: int = 1
+    saving: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while the tail of a log is copied."""
     receivers: dict[TopicPartition, Receiver] = field(default_factory=dict)
     _fetchers: dict[tuple[BrokerId, int], Fetcher] = field(default_factory=dict)
     _bumps: dict[TopicPartition, LeaderEpoch] = field(default_factory=dict)
@@ -106,10 +109,16 @@ class MirrorWork:
             self._is_bumping = False
 
     def note_loss(
-        self, of: TopicPartition, first: Offset, end: Offset, cause: str, kind: LossKind
+        self,
+        of: TopicPartition,
+        first: Offset,
+        end: Offset,
+        cause: str,
+        kind: LossKind,
+        saved: SavedTail | None = None,
     ) -> None:
-        """Record what was cut off, or will never come."""
-        loss = Loss(of, first, end, cause, self.clock.wall_ms(), kind)
+        """Record what is cut off, and where a copy of it lies; or what will never come."""
+        loss = Loss(of, first, end, cause, self.clock.wall_ms(), kind, saved)
         self.board.losses.append(loss)
         self.status.counts.losses[kind] += 1
         self.status.counts.lost_records[kind] += end - first
@@ -121,6 +130,8 @@ class MirrorWork:
                 "first": first,
                 "end": end,
                 "why": cause,
+                "saved_to": None if saved is None else saved.path,
+                "saved_bytes": 0 if saved is None else saved.size_bytes,
             },
         )
 

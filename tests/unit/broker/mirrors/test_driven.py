@@ -1,6 +1,7 @@
 """Effects carried out on a real log and a real shard, in order, and again after a failure."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -137,21 +138,68 @@ async def test_a_stopped_partition_is_opened_to_writers_at_the_start(tmp_path: P
         assert partition.mirror is None
 
 
-async def test_cuts_are_carried_out_and_recorded_with_their_offsets(tmp_path: Path) -> None:
+async def test_gaps_are_recorded_and_an_empty_log_begins_anew_at_once(tmp_path: Path) -> None:
     async with driven(tmp_path, *FOLLOWED) as (bench, partition, one):
-        partition.append_mirrored(batch(3) + batch(3, base_offset=3))
-        one.carry_out(do.TruncateTo(Offset(3), "why", 0))
         one.carry_out(do.NoteGap(Offset(3), Offset(9), "gap"))
-        one.carry_out(do.RestartAt(Offset(9), "scratch", 0))
         one.carry_out(do.BeginAt(Offset(8)))
         assert (partition.log.start, partition.log.end) == (8, 8)
-        losses = [(loss.first, loss.end, loss.cause) for loss in bench.work.board.losses]
-        assert losses == [(3, 6, "why"), (3, 9, "gap"), (0, 3, "scratch")]
-        kinds = [LossKind.TRUNCATION, LossKind.GAP, LossKind.RESTART]
-        assert [loss.kind for loss in bench.work.board.losses] == kinds
+        losses = [(loss.first, loss.end, loss.kind) for loss in bench.work.board.losses]
+        assert losses == [(3, 9, LossKind.GAP)]
         counts = bench.work.status.counts
-        assert [counts.losses[kind] for kind in kinds] == [1, 1, 1]
-        assert [counts.lost_records[kind] for kind in kinds] == [3, 6, 3]
+        assert (counts.losses[LossKind.GAP], counts.lost_records[LossKind.GAP]) == (1, 6)
+
+
+async def test_a_cut_is_told_to_the_machine_that_ordered_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with driven(tmp_path, *FOLLOWED) as (_, partition, one):
+        partition.append_mirrored(batch(3))
+        await follow(one, end=1)
+        cut = do.TruncateTo(Offset(1), "why", one._machine.turn)
+        told = events_of(one, monkeypatch)
+        one.carry_out(cut)
+        await until(lambda: bool(told))
+        assert partition.log.end == 0
+        assert told == [on.StepDone(cut.turn)]
+
+
+async def test_a_cut_that_cannot_be_made_safe_fails_the_partition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with driven(tmp_path, *FOLLOWED) as (_, partition, one):
+        partition.append_mirrored(batch(3))
+        told = events_of(one, monkeypatch)
+        in_the_way = tmp_path / f"{0:020d}.to-3.{one.of}.lost.log.tmp"
+        in_the_way.mkdir()
+        one.carry_out(do.TruncateTo(Offset(0), "why", one._machine.turn))
+        await until(lambda: bool(told))
+        assert isinstance(told[0], on.StepFailed)
+        assert in_the_way.name in told[0].why
+        assert partition.log.end == 3
+
+
+async def test_a_cut_of_another_turn_is_not_made(tmp_path: Path) -> None:
+    async with driven(tmp_path, *FOLLOWED) as (_, partition, one):
+        partition.append_mirrored(batch(3))
+        one.carry_out(do.RestartAt(Offset(9), "why", one._machine.turn, Offset(0)))
+        one.want(DesiredState.PAUSED)
+        await settle()
+        assert one.state == MirrorState.PAUSED
+        assert partition.log.end == 3
+
+
+def events_of(one: DrivenPartition, monkeypatch: pytest.MonkeyPatch) -> list[on.Event]:
+    """Let what is delivered from now on only be noted."""
+    told: list[on.Event] = []
+    monkeypatch.setattr(one, "deliver", told.append)
+    return told
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """Let threads work until something is so."""
+    async with asyncio.timeout(10):
+        while not is_so():
+            await asyncio.to_thread(lambda: None)
 
 
 async def test_a_fenced_write_makes_a_new_machine_from_what_is_durable(tmp_path: Path) -> None:
