@@ -1,7 +1,7 @@
 """Reads the batches of a partition in order, across leaders, without looking at the records."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -29,6 +29,10 @@ FETCH_BYTES: Final = 2 << 20
 FETCH_WAIT_MS: Final = 500
 FAILURES_MAX: Final = 20
 RETRY_DELAY_S: Final = 0.25
+PLACES_AT_ONCE: Final = 2_000
+
+Place = tuple[str, int]
+"""A topic and a partition."""
 
 
 class Bounds(NamedTuple):
@@ -42,89 +46,115 @@ class OvertakenError(Exception):
     """What was to be read next has been deleted."""
 
 
-async def bounds_of(
-    cluster: Cluster, topic: str, partitions: Collection[int]
-) -> dict[int, Bounds | str]:
+async def bounds_of(cluster: Cluster, places: Collection[Place]) -> dict[Place, Bounds | str]:
     """Give the bounds of each partition, or why they are not known."""
-    starts = await offsets_at(cluster, topic, partitions, EARLIEST)
-    ends = await offsets_at(cluster, topic, partitions, LATEST)
-    found: dict[int, Bounds | str] = {}
-    for partition in partitions:
-        start, end = starts[partition], ends[partition]
+    starts = await offsets_at(cluster, places, EARLIEST)
+    ends = await offsets_at(cluster, places, LATEST)
+    found: dict[Place, Bounds | str] = {}
+    for place in places:
+        start, end = starts[place], ends[place]
         if isinstance(start, str):
-            found[partition] = start
+            found[place] = start
         elif isinstance(end, str):
-            found[partition] = end
+            found[place] = end
         else:
-            found[partition] = Bounds(start, end)
+            found[place] = Bounds(start, end)
     return found
 
 
 async def offsets_at(
     cluster: Cluster,
-    topic: str,
-    partitions: Collection[int],
+    places: Collection[Place],
     time_ms: int,
     *,
     isolation: int = READ_UNCOMMITTED,
-) -> dict[int, int | str]:
+) -> dict[Place, int | str]:
     """Give the offset of a time (or EARLIEST, LATEST) in each partition, or why it is not known."""
-    found: dict[int, int | str] = {}
+    found: dict[Place, int | str] = {}
+    wanted = sorted(places)
+    for first in range(0, len(wanted), PLACES_AT_ONCE):
+        some = wanted[first : first + PLACES_AT_ONCE]
+        found |= await _offsets_at(cluster, some, time_ms, isolation)
+    return found
+
+
+async def _offsets_at(
+    cluster: Cluster, places: Sequence[Place], time_ms: int, isolation: int
+) -> dict[Place, int | str]:
+    found: dict[Place, int | str] = dict.fromkeys(places, "its leader says nothing of it")
+    missing = list(places)
     for attempt in range(FAILURES_MAX):
         if attempt:
             await asyncio.sleep(RETRY_DELAY_S)
-        missing = [p for p in partitions if not isinstance(found.get(p), int)]
-        leaders = await leaders_of(cluster, topic, missing)
-        found |= {p: why for p, why in leaders.items() if isinstance(why, str)}
-        is_final = True
+        leaders = await leaders_of(cluster, missing)
+        found |= {place: why for place, why in leaders.items() if isinstance(why, str)}
+        again: list[Place] = []
         for leader in sorted({at for at in leaders.values() if isinstance(at, int)}):
-            asked = [p for p in missing if leaders[p] == leader]
-            for told in await _list_offsets(cluster, leader, topic, asked, time_ms, isolation):
-                code = told.error_code
-                found[told.partition_index] = sentence(code, None) if code else told.offset
-                is_final = is_final and not is_retriable(code)
-        if is_final:
+            asked = [place for place in missing if leaders[place] == leader]
+            told = await _list_offsets(cluster, leader, asked, time_ms, isolation)
+            for place, row in told.items():
+                code = row.error_code
+                found[place] = sentence(code, None) if code else row.offset
+                if is_retriable(code):
+                    again.append(place)
+        if not again:
             break
-    return {p: found.get(p, "its leader says nothing of it") for p in partitions}
+        missing = again
+    return found
 
 
 async def _list_offsets(
-    cluster: Cluster,
-    leader: int,
-    topic: str,
-    partitions: Iterable[int],
-    time_ms: int,
-    isolation: int,
-) -> Iterator[ListedPartition]:
-    asked = tuple(ListOffsetsPartition(partition_index=p, timestamp=time_ms) for p in partitions)
+    cluster: Cluster, leader: int, places: Iterable[Place], time_ms: int, isolation: int
+) -> dict[Place, ListedPartition]:
+    asked: dict[str, list[ListOffsetsPartition]] = {}
+    for topic, partition in places:
+        wanted = ListOffsetsPartition(partition_index=partition, timestamp=time_ms)
+        asked.setdefault(topic, []).append(wanted)
     answer = await cluster.ask_node(
         leader,
         LIST_OFFSETS,
         ListOffsetsRequest(
             isolation_level=isolation,
-            topics=(ListOffsetsTopic(name=topic, partitions=asked),),
+            topics=tuple(
+                ListOffsetsTopic(name=topic, partitions=tuple(partitions))
+                for topic, partitions in asked.items()
+            ),
             timeout_ms=cluster.timeout_ms,
         ),
     )
-    return (partition for told in answer.topics for partition in told.partitions)
+    return {
+        (told.name, row.partition_index): row for told in answer.topics for row in told.partitions
+    }
 
 
-async def leaders_of(
-    cluster: Cluster, topic: str, partitions: Iterable[int]
-) -> dict[int, int | str]:
+async def leaders_of(cluster: Cluster, places: Collection[Place]) -> dict[Place, int | str]:
     """Give the leader of each partition, or why there is none."""
-    (told,) = (await cluster.metadata([topic])).topics
-    known = {p.partition_index: p for p in told.partitions}
-    found: dict[int, int | str] = {}
-    for partition in partitions:
-        if partition not in known:
-            code = told.error_code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            found[partition] = sentence(code, f"there is no {topic}-{partition}")
-        elif known[partition].leader_id < 0:
-            found[partition] = "it has no leader; is a broker down?"
+    answer = await cluster.metadata(sorted({topic for topic, _ in places}))
+    codes = {topic.name: topic.error_code for topic in answer.topics}
+    leaders = {
+        (topic.name, partition.partition_index): partition.leader_id
+        for topic in answer.topics
+        for partition in topic.partitions
+    }
+    found: dict[Place, int | str] = {}
+    for place in places:
+        topic, partition = place
+        leader = leaders.get(place)
+        if leader is None:
+            code = codes.get(topic) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            found[place] = sentence(code, f"there is no {topic}-{partition}")
         else:
-            found[partition] = known[partition].leader_id
+            found[place] = leader if leader >= 0 else "it has no leader; is a broker down?"
     return found
+
+
+async def places_beside(cluster: Cluster, places: Collection[Place]) -> list[Place]:
+    """Give the further partitions of the same topics that the cluster has."""
+    if not places:
+        return []
+    answer = await cluster.metadata(sorted({topic for topic, _ in places}))
+    there = {(t.name or "", p.partition_index) for t in answer.topics for p in t.partitions}
+    return sorted(there.difference(places))
 
 
 @dataclass(slots=True)
@@ -165,7 +195,8 @@ class LogReader:
 
     async def _fetch(self) -> FetchedPartition:
         if self._leader is None:
-            found = (await leaders_of(self.cluster, self.topic, [self.partition]))[self.partition]
+            place = (self.topic, self.partition)
+            found = (await leaders_of(self.cluster, [place]))[place]
             if isinstance(found, str):
                 raise CliError(found)
             self._leader = found

@@ -5,15 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from twinlog.cli.cluster import Cluster
-from twinlog.cli.log_reading import Bounds
+from twinlog.cli.log_reading import Bounds, Place
 from twinlog.cli.mirror_asking import patterns_of
 from twinlog.cli.offsets import Offsets, committed_offsets, every_group
 from twinlog.config.mirror import GROUPS_EXCLUDE, GROUPS_INCLUDE, matcher
 from twinlog.mirroring.group_sync import LocalRange, SourceOffset, clamp
 from twinlog.model.ids import Offset
-
-Place = tuple[str, int]
-"""A topic and a partition."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

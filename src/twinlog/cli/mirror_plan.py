@@ -13,8 +13,10 @@ from twinlog.cli.log_reading import (
     Bounds,
     LogReader,
     OvertakenError,
+    Place,
     bounds_of,
     offsets_at,
+    places_beside,
 )
 from twinlog.cli.mirror_asking import (
     described,
@@ -24,7 +26,7 @@ from twinlog.cli.mirror_asking import (
     source_of,
     topic_configs,
 )
-from twinlog.cli.mirror_groups import GroupChange, Place, group_changes
+from twinlog.cli.mirror_groups import GroupChange, group_changes
 from twinlog.cli.mirror_tables import PartitionRow
 from twinlog.cli.reading import LATEST, READ_COMMITTED
 from twinlog.cli.stop_plan import (
@@ -76,7 +78,11 @@ async def _with_source(
     groups: list[GroupChange] = []
     configs: list[ConfigDifference] = []
     try:
-        there = await _bounds(source, here.rows)
+        there = await bounds_of(source, _places_of(here.rows))
+        troubles += [
+            f"The source has {topic}-{partition}, which is not mirrored yet: it would all be lost"
+            for topic, partition in await places_beside(source, _places_of(here.rows))
+        ]
     except (CliError, ApiError) as error:
         troubles.append(f"The source's offsets are not known: {error}")
     mirrored = {of: at for of, at in here.bounds.items() if isinstance(at, Bounds)}
@@ -106,21 +112,20 @@ class _Here:
 
     @classmethod
     async def look(cls, cluster: Cluster, rows: Sequence[PartitionRow]) -> "_Here":
-        bounds = await _bounds(cluster, rows)
+        places = _places_of(rows)
+        bounds = await bounds_of(cluster, places)
+        stable = await offsets_at(cluster, places, LATEST, isolation=READ_COMMITTED)
         transactions: dict[Place, Sequence[OpenTransaction]] = {}
         troubles: dict[Place, str] = {}
-        for topic, partitions in _by_topic(rows).items():
-            stable = await offsets_at(cluster, topic, partitions, LATEST, isolation=READ_COMMITTED)
-            for partition in partitions:
-                of = (topic, partition)
-                at, undecided_from = bounds[of], stable[partition]
-                if not isinstance(at, Bounds):
-                    troubles[of] = at
-                elif not isinstance(undecided_from, int):
-                    troubles[of] = undecided_from
-                elif undecided_from < at.end:
-                    reader = LogReader(cluster, topic, partition, undecided_from, at.end)
-                    transactions[of] = await _open_transactions(reader)
+        for place in places:
+            at, undecided_from = bounds[place], stable[place]
+            if not isinstance(at, Bounds):
+                troubles[place] = at
+            elif not isinstance(undecided_from, int):
+                troubles[place] = undecided_from
+            elif undecided_from < at.end:
+                reader = LogReader(cluster, *place, undecided_from, at.end)
+                transactions[place] = await _open_transactions(reader)
         return cls(rows, bounds, transactions, troubles)
 
     def plans(self, there: Mapping[Place, Bounds | str]) -> list[PartitionPlan]:
@@ -161,19 +166,8 @@ async def _open_transactions(reader: LogReader) -> list[OpenTransaction]:
     return found or [OpenTransaction(-1, -1, first)]
 
 
-async def _bounds(cluster: Cluster, rows: Sequence[PartitionRow]) -> dict[Place, Bounds | str]:
-    found: dict[Place, Bounds | str] = {}
-    for topic, partitions in _by_topic(rows).items():
-        for partition, bounds in (await bounds_of(cluster, topic, partitions)).items():
-            found[topic, partition] = bounds
-    return found
-
-
-def _by_topic(rows: Sequence[PartitionRow]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for row in rows:
-        found.setdefault(row.topic, []).append(row.partition)
-    return found
+def _places_of(rows: Sequence[PartitionRow]) -> list[Place]:
+    return [(row.topic, row.partition) for row in rows]
 
 
 async def _config_differences(

@@ -10,9 +10,9 @@ from typing import Final
 
 from twinlog.cli.cluster import Cluster
 from twinlog.cli.failures import EXIT_FAILED, EXIT_OK, CliError
-from twinlog.cli.log_reading import Bounds, bounds_of
+from twinlog.cli.log_reading import Bounds, Place, bounds_of, places_beside
 from twinlog.cli.mirror_asking import described, mirror_called, some_matching, source_of
-from twinlog.cli.mirror_groups import GroupChange, Place, group_changes
+from twinlog.cli.mirror_groups import GroupChange, group_changes
 from twinlog.cli.mirror_tables import PartitionRow
 from twinlog.cli.mirror_wait import MIRRORING, STOPPED, Deadline, Goal, lines_of, wait_for
 from twinlog.cli.progress import ProgressBar
@@ -35,6 +35,8 @@ class Seen:
     rows: Sequence[PartitionRow]
     here: Mapping[Place, Bounds]
     there: Mapping[Place, Bounds]
+    new: Sequence[Place] = ()
+    """Partitions of the source that are not mirrored yet."""
 
     @property
     def lag(self) -> int:
@@ -44,7 +46,7 @@ class Seen:
     @property
     def is_level(self) -> bool:
         """Whether the destination had everything that the source has a moment later."""
-        return not self.lag and all(row.state == MIRRORING for row in self.rows)
+        return not self.lag and not self.new and all(row.state == MIRRORING for row in self.rows)
 
 
 def obstacles_of(rows: Sequence[PartitionRow]) -> list[PartitionRow]:
@@ -144,7 +146,8 @@ class _Promotion:
         if self._deadline.left_ms:
             return
         waiting = [row for row in seen.rows if row.state != MIRRORING]
-        told = "; ".join(["", *lines_of(waiting)])
+        new = [f"{topic}-{partition} is not mirrored yet" for topic, partition in seen.new]
+        told = "; ".join(["", *lines_of(waiting), *new[:TOLD_MAX]])
         raise CliError(
             f"not promoted: lag {seen.lag} after {self._timeout_ms} ms{told}. "
             "Stop the producers at the source first, or wait longer with --timeout-ms"
@@ -161,19 +164,18 @@ class _Promotion:
             )
         here = await self._bounds(self._cluster, rows, "here")
         there = await self._bounds(self._source, rows, "at the source")
-        return Seen(rows, here, there)
+        return Seen(rows, here, there, await places_beside(self._source, list(there)))
 
     async def _bounds(
         self, cluster: Cluster, rows: Sequence[PartitionRow], where: str
     ) -> dict[Place, Bounds]:
         found: dict[Place, Bounds] = {}
-        for topic in sorted({row.topic for row in rows}):
-            partitions = [row.partition for row in rows if row.topic == topic]
-            for partition, bounds in (await bounds_of(cluster, topic, partitions)).items():
-                if isinstance(bounds, str):
-                    why = f"{topic}-{partition} {where}: {bounds}"
-                    raise CliError(f"not promoted: {why}. {PLAIN_STOP}")
-                found[topic, partition] = bounds
+        places = [(row.topic, row.partition) for row in rows]
+        for place, bounds in (await bounds_of(cluster, places)).items():
+            if isinstance(bounds, str):
+                why = f"{place[0]}-{place[1]} {where}: {bounds}"
+                raise CliError(f"not promoted: {why}. {PLAIN_STOP}")
+            found[place] = bounds
         return found
 
     async def _proved(self, behind: Sequence[GroupChange]) -> int:

@@ -10,7 +10,7 @@ from typing import Final
 from twinlog.cli.batch_comparison import Comparison, Side
 from twinlog.cli.cluster import Cluster
 from twinlog.cli.failures import EXIT_FAILED, EXIT_OK, CliError
-from twinlog.cli.log_reading import Bounds, LogReader, OvertakenError, bounds_of
+from twinlog.cli.log_reading import Bounds, LogReader, OvertakenError, bounds_of, places_beside
 from twinlog.cli.mirror_asking import (
     described,
     mirror_called,
@@ -25,7 +25,9 @@ from twinlog.model.errors import ApiError
 from twinlog.wire.messages.mirrors import ListedMirror
 
 AT_ONCE_MAX: Final = 4
-STOPPED_STATES: Final = ("STOPPING", "STOPPED")
+STOPPED: Final = "STOPPED"
+STOPPED_STATES: Final = ("STOPPING", STOPPED)
+NOT_HERE_YET: Final = "the source has this partition, and it is not mirrored yet"
 CLEANUP_POLICY: Final = "cleanup.policy"
 COMPACTED: Final = (
     "the source compacts this topic; what it has cleaned since it was mirrored is not the same here"
@@ -60,18 +62,19 @@ async def _compared(
     rows = await described(cluster, mirror.mirror_name, topics)
     verdicts: list[Verdict] = []
     tasks: list[Task] = []
-    for topic in topics:
-        own = [row for row in rows if row.topic == topic]
-        partitions = [row.partition for row in own]
-        # The destination is asked first: then what it has, the source must have had before.
-        here = await bounds_of(cluster, topic, partitions)
-        there = await bounds_of(source, topic, partitions)
-        for row in own:
-            task = plan_task(row, here[row.partition], there[row.partition])
-            if isinstance(task, str):
-                verdicts.append(Verdict(topic, row.partition, why=task))
-            else:
-                tasks.append(task)
+    # The destination is asked first: then what it has, the source must have had before.
+    places = [(row.topic, row.partition) for row in rows]
+    here = await bounds_of(cluster, places)
+    there = await bounds_of(source, places)
+    for row, place in zip(rows, places, strict=True):
+        task = plan_task(row, here[place], there[place])
+        if isinstance(task, str):
+            verdicts.append(Verdict(*place, why=task))
+        else:
+            tasks.append(task)
+    followed = [of for row, of in zip(rows, places, strict=True) if row.state != STOPPED]
+    beside = await places_beside(source, followed)
+    verdicts += [Verdict(*place, why=NOT_HERE_YET) for place in beside]
     verdicts += await _Runner(cluster, source, ProgressBar(sys.stderr)).run(tasks)
     verdicts = await _explained(source, verdicts)
     return sorted(verdicts, key=lambda v: (v.topic, v.partition))
@@ -198,9 +201,8 @@ class _Runner:
         self, side: Side, readers: Mapping[Side, LogReader], comparison: Comparison
     ) -> None:
         reader = readers[side]
-        bounds = (await bounds_of(reader.cluster, reader.topic, [reader.partition]))[
-            reader.partition
-        ]
+        place = (reader.topic, reader.partition)
+        bounds = (await bounds_of(reader.cluster, [place]))[place]
         if isinstance(bounds, str):
             raise CliError(f"at the {side.value}: {bounds}")
         if bounds.start <= reader.position:

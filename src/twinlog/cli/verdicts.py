@@ -97,8 +97,8 @@ class VerifyView:
 
     @property
     def is_equal(self) -> bool:
-        """Whether every partition is known to be equal."""
-        return self._count(EQUAL) == len(self.verdicts)
+        """Whether every partition is known to be equal, and there is one."""
+        return 0 < len(self.verdicts) == self._count(EQUAL)
 
     def write(self, out: TextIO, *, as_json: bool) -> None:
         """Write the JSON; or the table, what is wrong, and the sum of it."""

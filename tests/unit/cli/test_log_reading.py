@@ -107,9 +107,38 @@ def test_what_was_deleted_what_is_corrupt_and_what_is_forbidden_are_told_apart(
 
 def test_bounds_of_partitions_and_why_some_have_none(broker: AnsweringBroker) -> None:
     broker.append("t", 0, batch(2))
-    found = with_cluster(broker, lambda c: bounds_of(c, "t", [0, 3]))
-    assert found[0] == Bounds(0, 2)
-    assert str(found[3]).startswith("there is no t-3 (UNKNOWN_TOPIC_OR_PARTITION)")
+    found = with_cluster(broker, lambda c: bounds_of(c, [("t", 0), ("t", 3), ("u", 0)]))
+    assert found["t", 0] == Bounds(0, 2)
+    assert str(found["t", 3]).startswith("there is no t-3 (UNKNOWN_TOPIC_OR_PARTITION)")
+    assert str(found["u", 0]).startswith("there is no u-0 (UNKNOWN_TOPIC_OR_PARTITION)")
+    assert len(broker.asked_for(metadata.MetadataRequest)) == 2
+
+
+def test_many_partitions_are_asked_for_in_parts(
+    broker: AnsweringBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_reading, "PLACES_AT_ONCE", 2)
+    places = [(topic, partition) for topic in "ab" for partition in (0, 1)] + [("c", 0)]
+    for number, place in enumerate(places):
+        broker.append(*place, batch(number + 1))
+    found = with_cluster(broker, lambda c: bounds_of(c, places))
+    assert [found[place] for place in places] == [Bounds(0, n + 1) for n in range(5)]
+    assert len(broker.asked_for(offsets.ListOffsetsRequest)) == 6
+
+
+def test_an_offset_is_asked_for_again_while_its_leader_moves(broker: AnsweringBroker) -> None:
+    broker.append("t", 0, batch(2))
+    plain, moves = broker._list_offsets, [6, 6]
+
+    def answer(request: offsets.ListOffsetsRequest) -> offsets.ListOffsetsResponse:
+        if not moves:
+            return plain(request)
+        row = offsets.ListedPartition(partition_index=0, error_code=moves.pop())
+        topic = offsets.ListedTopic(name="t", partitions=(row,))
+        return offsets.ListOffsetsResponse(topics=(topic,))
+
+    broker.on(offsets.LIST_OFFSETS, answer)
+    assert with_cluster(broker, lambda c: bounds_of(c, [("t", 0)])) == {("t", 0): Bounds(0, 2)}
 
 
 def test_an_offset_that_is_refused_is_told_for_its_partition_only(broker: AnsweringBroker) -> None:
@@ -124,9 +153,9 @@ def test_an_offset_that_is_refused_is_told_for_its_partition_only(broker: Answer
         return offsets.ListOffsetsResponse(topics=(topic,))
 
     broker.on(offsets.LIST_OFFSETS, answer)
-    found = with_cluster(broker, lambda c: bounds_of(c, "t", [0, 1]))
-    assert found[0] == Bounds(7, 7)
-    assert str(found[1]).startswith("TOPIC_AUTHORIZATION_FAILED")
+    found = with_cluster(broker, lambda c: bounds_of(c, [("t", 0), ("t", 1)]))
+    assert found["t", 0] == Bounds(7, 7)
+    assert str(found["t", 1]).startswith("TOPIC_AUTHORIZATION_FAILED")
 
 
 def test_a_partition_without_a_leader_is_told(broker: AnsweringBroker) -> None:
@@ -134,5 +163,5 @@ def test_a_partition_without_a_leader_is_told(broker: AnsweringBroker) -> None:
     told = broker._metadata(metadata.MetadataRequest(topics=None))
     told.topics[0].partitions[0].leader_id = -1  # type: ignore[misc]
     broker.on(metadata.METADATA, told)
-    found = with_cluster(broker, lambda c: leaders_of(c, "t", [0]))
-    assert found == {0: "it has no leader; is a broker down?"}
+    found = with_cluster(broker, lambda c: leaders_of(c, [("t", 0)]))
+    assert found == {("t", 0): "it has no leader; is a broker down?"}

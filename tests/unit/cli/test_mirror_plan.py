@@ -89,6 +89,15 @@ def test_what_the_source_has_more_is_lost(
     assert told(mirrored)["topics"][0]["recordsLost"] == 3
 
 
+def test_a_partition_that_is_not_here_yet_would_be_lost(
+    mirrored: AnsweringBroker, source: AnsweringBroker
+) -> None:
+    source.logs[TOPIC, 1] = b""
+    ran = plan(mirrored)
+    assert ran.code == 1
+    assert ran.out.startswith("The source has orders-1, which is not mirrored yet: it would")
+
+
 def test_settings_that_differ_are_told(mirrored: AnsweringBroker, source: AnsweringBroker) -> None:
     has_configs(source, retention_ms="7", min_insync_replicas="2")
     assert told(mirrored)["configs"] == [

@@ -78,6 +78,15 @@ def test_it_waits_for_what_is_still_on_its_way(mirrored: AnsweringBroker) -> Non
     assert promote(mirrored).code == 0
 
 
+def test_a_partition_that_is_not_here_yet_is_waited_for(
+    mirrored: AnsweringBroker, source: AnsweringBroker
+) -> None:
+    source.logs[TOPIC, 1] = b""
+    ran = promote(mirrored, "--timeout-ms", "0")
+    assert ran.code == 1
+    assert "not promoted: lag 0 after 0 ms; orders-1 is not mirrored yet. Stop" in ran.err
+
+
 @pytest.mark.parametrize("state", ["FAILED", "PAUSED"])
 def test_a_partition_that_does_not_follow_is_refused(mirrored: AnsweringBroker, state: str) -> None:
     describes(mirrored, [partition_of(state, error_message="bad batch")])
@@ -167,6 +176,7 @@ def test_level_is_a_lag_of_0_in_mirroring_everywhere() -> None:
     assert not Seen([aligning], here, here).is_level
     assert not Seen([mirroring], here, there).is_level
     assert Seen([mirroring], here, there).lag == 2
+    assert not Seen([mirroring], here, here, [("t", 1)]).is_level
     # A source that lost its end has nothing to wait for; --verify tells of it.
     assert Seen([mirroring], there, here).lag == 0
 

@@ -122,6 +122,17 @@ def test_a_topic_that_the_source_lost_is_not_compared_and_code_1(
     assert ran.out.endswith("1 partition(s) equal, 0 different, 1 not compared\n")
 
 
+def test_a_partition_that_is_not_here_yet_is_not_equal_unless_it_was_stopped(
+    source: AnsweringBroker, mirrored: AnsweringBroker
+) -> None:
+    source.logs["orders", 2] = b""
+    ran = verify(mirrored)
+    assert ran.code == 1
+    assert "orders-2 was not compared: the source has this partition, and it is not" in ran.out
+    states(mirrored, "STOPPED", "STOPPED", last_mirror_offset=0)
+    assert verify(mirrored).code == 0
+
+
 def test_retention_while_it_compares_is_told_and_no_difference(
     source: AnsweringBroker, mirrored: AnsweringBroker
 ) -> None:

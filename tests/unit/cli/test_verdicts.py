@@ -55,6 +55,10 @@ def test_what_is_not_compared_says_why_and_is_not_equal() -> None:
     ]
 
 
+def test_nothing_compared_is_not_equal() -> None:
+    assert not VerifyView("m", ()).is_equal
+
+
 def test_json_tells_the_same() -> None:
     told = json.loads(
         text_of(

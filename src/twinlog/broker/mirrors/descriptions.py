@@ -8,13 +8,13 @@ from twinlog.broker.context import Broker
 from twinlog.broker.mirror_board import MirroredPartition, MirrorStatus
 from twinlog.cluster.facts import MIRROR_STATE, MirrorFact, TopicFact
 from twinlog.config.mirror import BOOTSTRAP_SERVERS
-from twinlog.mirroring.lag import LagInputs
-from twinlog.mirroring.records import MirrorPartition
+from twinlog.mirroring.records import MirrorPartition, RecordLoss
 from twinlog.mirroring.shard import Known
 from twinlog.mirroring.states import MirrorState
 from twinlog.model.errors import ApiError
 from twinlog.model.ids import NO_OFFSET, TopicPartition
 from twinlog.wire.messages.mirrors import (
+    DescribedLoss,
     DescribedMirror,
     DescribedMirrorPartition,
     DescribedMirrorTopic,
@@ -122,12 +122,28 @@ def describe_partition(
         last_mirror_epoch=-1 if last is None else last.epoch,
         last_mirror_offset=-1 if last is None else last.log_end,
         lag_bytes=-1 if lag is None else lag.bytes,
-        lag_ms=-1 if lag is None else _lag_ms(lag, broker.clock.now_ms()),
+        lag_ms=_lag_ms(at_work, broker.clock.now_ms()),
+        losses=() if known is None else tuple(_described(loss) for loss in known.losses),
     )
 
 
-def _lag_ms(lag: LagInputs, now_ms: int) -> int:
-    seconds = lag.seconds(now_ms)
+def _described(loss: RecordLoss) -> DescribedLoss:
+    return DescribedLoss(
+        kind=loss.kind,
+        first_offset=loss.first,
+        end_offset=loss.end,
+        cause=loss.cause,
+        at_ms=loss.at_ms,
+        saved_to=loss.saved_to,
+        saved_bytes=loss.saved_bytes,
+    )
+
+
+def _lag_ms(at_work: MirroredPartition | None, now_ms: int) -> int:
+    """Give how far behind in time; what is stopped is behind nobody any more."""
+    if at_work is None or at_work.state == MirrorState.STOPPED:
+        return -1
+    seconds = at_work.lag.seconds(now_ms)
     return -1 if seconds < 0 else int(seconds * 1_000)
 
 

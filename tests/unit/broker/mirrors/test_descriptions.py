@@ -11,11 +11,16 @@ from twinlog.broker.mirrors.descriptions import describe_partition, keys_of, sta
 from twinlog.broker.partitions import Partitions
 from twinlog.cluster.facts import PartitionFact, TopicFact
 from twinlog.mirroring.lag import LagInputs
-from twinlog.mirroring.records import LastMirrorEpoch, MirrorPartition, PartitionState
+from twinlog.mirroring.records import (
+    LastMirrorEpoch,
+    MirrorPartition,
+    PartitionState,
+    RecordLoss,
+)
 from twinlog.mirroring.shard import Known
 from twinlog.mirroring.states import MirrorState
 from twinlog.model.ids import BrokerId, LeaderEpoch, Offset, TopicId, TopicName, TopicPartition
-from twinlog.wire.messages.mirrors import DescribedMirrorPartition
+from twinlog.wire.messages.mirrors import DescribedLoss, DescribedMirrorPartition
 
 ME = BrokerId(1)
 TOPIC = TopicFact(
@@ -73,6 +78,8 @@ def test_lag_is_told_in_bytes_and_time_once_it_is_known(broker: Any) -> None:
     found = told(broker, at_work)
     assert (found.lag_bytes, found.lag_ms) == (500, 1_500)
     assert (told(broker, None).lag_bytes, told(broker, None).lag_ms) == (-1, -1)
+    at_work.state = MirrorState.STOPPED
+    assert told(broker, at_work).lag_ms == -1
 
 
 def test_the_error_is_the_partitions_own_before_its_sources(broker: Any) -> None:
@@ -92,3 +99,22 @@ def test_states_are_found_by_key() -> None:
     known = {KEY: Known(KEY, PartitionState(state=6), None)}
     assert state_of(known, KEY) == MirrorState.STOPPING
     assert state_of({}, KEY) == MirrorState.UNKNOWN
+
+
+def test_what_was_lost_is_told_with_where_it_lies(broker: Any) -> None:
+    lost = RecordLoss(
+        kind="truncation", first=3, end=9, cause="why", at_ms=7, saved_to="/file", saved_bytes=80
+    )
+    known = Known(KEY, PartitionState(state=6), None, (lost,))
+    found = describe_partition(broker, TOPIC, known, None, 0)
+    assert found.losses == (
+        DescribedLoss(
+            kind="truncation",
+            first_offset=3,
+            end_offset=9,
+            cause="why",
+            at_ms=7,
+            saved_to="/file",
+            saved_bytes=80,
+        ),
+    )
