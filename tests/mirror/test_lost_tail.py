@@ -1,6 +1,7 @@
 """Failing back drops what only this side has: not before it lies safe beside the log."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,8 +29,20 @@ def _tails(broker: TwinlogProcess) -> list[Path]:
     return sorted(broker.partition_folder(*OF).parent.glob("*.lost*"))
 
 
+def _losses(mirror: Mirror) -> list[dict[str, Any]]:
+    (row,) = mirror.describe()
+    losses = row["losses"]
+    assert isinstance(losses, list)
+    return losses
+
+
+def _told(loss: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(loss[key] for key in ("kind", "firstOffset", "endOffset", "savedTo", "savedBytes"))
+
+
 def _fail_over(forward: Mirror) -> None:
     """Leave the mirrored side writable, and each side with records that the other has not."""
+    _produce(forward.source, "both 1", "both 2")  # type: ignore[arg-type]
     forward.create()
     forward.start([OF[0]])
     forward.await_caught_up([OF])
@@ -54,7 +67,6 @@ def test_killed_around_every_cut_the_tail_is_saved_once_and_the_logs_end_equal(
         here.start()
         there.start()
         _create(here)
-        _produce(here, "both 1", "both 2")
         _fail_over(forward)
         dropped = list(batches_of(here.partition_folder(*OF)))[-2:]
         end_before = dropped[-1].base_offset + 1
@@ -81,6 +93,13 @@ def test_killed_around_every_cut_the_tail_is_saved_once_and_the_logs_end_equal(
         (tail,) = _tails(here)
         first = dropped[0].base_offset
         assert tail.name == f"{first:020d}.to-{end_before}.orders-0.lost.log"
+        # Killed once more, it knows still what it lost, and of one loss for all those deaths.
+        here.kill()
+        here.start()
+        back.await_states([OF], "MIRRORING")
+        assert [_told(loss) for loss in _losses(back)] == [
+            ("truncation", first, end_before, str(tail), tail.stat().st_size)
+        ]
         told = twinlog_command("dump-log", "--print-data-log", "--files", str(tail)).stdout
         assert f"Log starting offset: {first}" in told
         assert "here 1" in told

@@ -1,17 +1,14 @@
 """What is known of the mirrors at work on this broker: for whoever describes or nudges them."""
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Protocol
 
 from twinlog.mirroring.lag import LagInputs
 from twinlog.mirroring.states import MirrorState
-from twinlog.model.ids import Offset, TopicPartition
-from twinlog.storage.lost_tail import SavedTail
-
-LOSSES_KEPT_MAX: Final = 1_000
+from twinlog.model.ids import TopicPartition
 
 TOPICS: Final = "topics"
 CONFIGS: Final = "topic configs"
@@ -28,20 +25,6 @@ class LossKind(Enum):
     """They were cut off here: the source does not have them."""
     RESTART = "restart"
     """All there was here was dropped, to begin anew."""
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """Records that were cut off here, or that will never come; ``end`` is exclusive."""
-
-    of: TopicPartition
-    first: Offset
-    end: Offset
-    cause: str
-    at_wall_ms: int
-    kind: LossKind
-    saved: SavedTail | None = None
-    """The copy of what was cut off here and had not come from the source."""
 
 
 class MirroredPartition(Protocol):
@@ -97,7 +80,6 @@ class MirrorBoard:
         self.counts: Final[dict[str, MirrorCounts]] = {}
         self.task_errors: Final[Counter[str]] = Counter()
         """Those of all mirrors, also of deleted ones."""
-        self.losses: Final[deque[Loss]] = deque(maxlen=LOSSES_KEPT_MAX)
         self.recover_wanted: Final[set[TopicPartition]] = set()
         self.wake: Final = asyncio.Event()
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TextIO
 
 from twinlog.cli.output import Column, cut_right, write_json, write_table
-from twinlog.wire.messages.mirrors import DescribedMirror, ListedMirror
+from twinlog.wire.messages.mirrors import DescribedLoss, DescribedMirror, ListedMirror
 
 FAILED: Final = "FAILED"
 ERROR_CHARS_MAX: Final = 80
@@ -51,6 +51,8 @@ class PartitionRow:
     """The end (exclusive) of what was mirrored when it was stopped last."""
     lag_bytes: int | None = None
     lag_ms: int | None = None
+    losses: tuple[DescribedLoss, ...] = ()
+    """The last ones, the oldest first."""
 
     @property
     def lag(self) -> int | None:
@@ -77,6 +79,7 @@ class PartitionRow:
                     last_mirror_offset=_known(partition.last_mirror_offset),
                     lag_bytes=_known(partition.lag_bytes),
                     lag_ms=_known(partition.lag_ms),
+                    losses=partition.losses,
                 )
 
     def as_json(self) -> dict[str, Any]:
@@ -95,6 +98,18 @@ class PartitionRow:
             "lagMs": self.lag_ms,
             "lastMirrorEpoch": self.last_mirror_epoch,
             "lastMirrorOffset": self.last_mirror_offset,
+            "losses": [
+                {
+                    "kind": loss.kind,
+                    "firstOffset": loss.first_offset,
+                    "endOffset": loss.end_offset,
+                    "cause": loss.cause,
+                    "atMs": loss.at_ms,
+                    "savedTo": loss.saved_to,
+                    "savedBytes": loss.saved_bytes,
+                }
+                for loss in self.losses
+            ],
         }
 
 

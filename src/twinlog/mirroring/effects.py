@@ -143,7 +143,10 @@ class RestartAt:
 
 @dataclass(frozen=True, slots=True)
 class NoteGap:
-    """Records from ``first`` to ``end`` (exclusive) will never be here: tell the operator."""
+    """Records from ``first`` to ``end`` (exclusive) will never be here: tell the operator.
+
+    A RestartAt follows, and is not begun before the gap is written down.
+    """
 
     first: Offset
     end: Offset

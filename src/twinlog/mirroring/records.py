@@ -17,13 +17,15 @@ from twinlog.wire.schema import message, since, tag
 
 PARTITION_STATE_TYPE: Final = 1
 LAST_MIRROR_EPOCH_TYPE: Final = 2
+LOSSES_TYPE: Final = 12_003
+"""Ours, and far from the numbers that the proposal may come to use."""
 VERSION: Final = 0
 _PREFIX: Final = struct.Struct(">h")
 
 
 @message
 class MirrorPartition:
-    """One partition of one topic in one mirror: the key of both record types."""
+    """One partition of one topic in one mirror: the key of every record type."""
 
     mirror: str
     topic_id: UUID
@@ -51,13 +53,35 @@ class LastMirrorEpoch:
     log_end: Int64 = -1
 
 
+@message
+class RecordLoss:
+    """Records that were cut off here, or never came; ``end`` is exclusive."""
+
+    kind: str
+    first: Int64
+    end: Int64
+    cause: str
+    at_ms: Int64
+    saved_to: str | None = None
+    """The file that holds what was cut off."""
+    saved_bytes: Int64 = 0
+
+
+@message
+class PartitionLosses:
+    """The last losses of a partition, the oldest first."""
+
+    losses: tuple[RecordLoss, ...]
+
+
 NON_RETRYABLE: Final = -1
 """The retry attempt of a failure that only an operator can mend."""
 
-Value = PartitionState | LastMirrorEpoch
-_VALUES: Final[dict[int, type[PartitionState] | type[LastMirrorEpoch]]] = {
+Value = PartitionState | LastMirrorEpoch | PartitionLosses
+_VALUES: Final[dict[int, type[PartitionState] | type[LastMirrorEpoch] | type[PartitionLosses]]] = {
     PARTITION_STATE_TYPE: PartitionState,
     LAST_MIRROR_EPOCH_TYPE: LastMirrorEpoch,
+    LOSSES_TYPE: PartitionLosses,
 }
 
 
@@ -71,8 +95,13 @@ def last_mirror_epoch_key(of: MirrorPartition) -> bytes:
     return _PREFIX.pack(LAST_MIRROR_EPOCH_TYPE) + encode_bytes(of, VERSION, flexible=False)
 
 
+def losses_key(of: MirrorPartition) -> bytes:
+    """Give the key under which a partition's losses are kept."""
+    return _PREFIX.pack(LOSSES_TYPE) + encode_bytes(of, VERSION, flexible=False)
+
+
 def value_bytes(value: Value) -> bytes:
-    """Give the bytes of either value, its version first."""
+    """Give the bytes of a value, its version first."""
     return _PREFIX.pack(VERSION) + encode_bytes(value, VERSION, flexible=True)
 
 

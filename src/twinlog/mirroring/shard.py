@@ -7,15 +7,20 @@ not allow is an error: it never looks like success.
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from twinlog.coordination.outcome import Outcome, StateRecord
 from twinlog.coordination.timers import Timers
 from twinlog.mirroring.records import (
     LAST_MIRROR_EPOCH_TYPE,
+    LOSSES_TYPE,
     LastMirrorEpoch,
     MirrorPartition,
+    PartitionLosses,
     PartitionState,
+    RecordLoss,
     last_mirror_epoch_key,
+    losses_key,
     read_key,
     read_value,
     state_key,
@@ -27,6 +32,8 @@ from twinlog.model.ids import NO_EPOCH, LeaderEpoch
 
 UNCHECKED = -1
 """In place of an epoch: do not check it."""
+LOSSES_KEPT_MAX: Final = 100
+"""Of one partition; the oldest go first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,7 @@ class Known:
     of: MirrorPartition
     state: PartitionState | None
     last_mirror_epoch: LastMirrorEpoch | None
+    losses: tuple[RecordLoss, ...] = ()
 
     @property
     def mirror_state(self) -> MirrorState:
@@ -63,6 +71,7 @@ class MirrorShard:
     def __init__(self) -> None:
         self._states: dict[MirrorPartition, PartitionState] = {}
         self._last_epochs: dict[MirrorPartition, LastMirrorEpoch] = {}
+        self._losses: dict[MirrorPartition, tuple[RecordLoss, ...]] = {}
         self._timers = Timers()
 
     @property
@@ -123,13 +132,30 @@ class MirrorShard:
         record = StateRecord(last_mirror_epoch_key(of), value_bytes(last))
         return Outcome(records=(record,), reply=None)
 
+    def write_losses(
+        self, of: MirrorPartition, leader_epoch: LeaderEpoch, losses: tuple[RecordLoss, ...]
+    ) -> Outcome[tuple[RecordLoss, ...]]:
+        """Write what a partition is about to lose; the reply is what was not written before.
+
+        Who dies before it is done tells of it again. Raises ApiError FENCED_LEADER_EPOCH.
+        """
+        self._check_leader_epoch(of, leader_epoch)
+        before = self._losses.get(of, ())
+        last = {_what(loss) for loss in before[-len(losses) :]}
+        fresh = tuple(loss for loss in losses if _what(loss) not in last)
+        if not fresh:
+            return Outcome(reply=())
+        value = PartitionLosses(losses=(*before, *fresh)[-LOSSES_KEPT_MAX:])
+        record = StateRecord(losses_key(of), value_bytes(value))
+        return Outcome(records=(record,), reply=fresh)
+
     def read_states(self, partitions: Iterable[MirrorPartition]) -> Outcome[tuple[Known, ...]]:
         """Give what is known of the partitions, in their order, after all earlier writes."""
         return Outcome(reply=tuple(self.known(of) for of in partitions))
 
     def read_all(self) -> Outcome[tuple[Known, ...]]:
         """Give what is known of every partition."""
-        return self.read_states({**self._states, **dict.fromkeys(self._last_epochs)})
+        return self.read_states(self._everything())
 
     def delete_partitions(self, partitions: Iterable[MirrorPartition]) -> Outcome[int]:
         """Delete what is known of the partitions; the reply is how many were known."""
@@ -141,17 +167,22 @@ class MirrorShard:
                 records.append(StateRecord(state_key(of), None))
             if known.last_mirror_epoch is not None:
                 records.append(StateRecord(last_mirror_epoch_key(of), None))
+            if known.losses:
+                records.append(StateRecord(losses_key(of), None))
             count += known.state is not None or known.last_mirror_epoch is not None
         return Outcome(records=tuple(records), reply=count)
 
     def delete_mirror(self, mirror: str) -> Outcome[int]:
         """Delete everything known of a mirror."""
-        everything = {**self._states, **dict.fromkeys(self._last_epochs)}
-        return self.delete_partitions([of for of in everything if of.mirror == mirror])
+        return self.delete_partitions([of for of in self._everything() if of.mirror == mirror])
+
+    def _everything(self) -> dict[MirrorPartition, None]:
+        return dict.fromkeys([*self._states, *self._last_epochs, *self._losses])
 
     def known(self, of: MirrorPartition) -> Known:
         """Give what is known of one partition by now."""
-        return Known(of, self._states.get(of), self._last_epochs.get(of))
+        losses = self._losses.get(of, ())
+        return Known(of, self._states.get(of), self._last_epochs.get(of), losses)
 
     def _check_leader_epoch(self, of: MirrorPartition, leader_epoch: LeaderEpoch) -> None:
         state = self._states.get(of)
@@ -173,6 +204,8 @@ class MirrorShard:
         if value is None:
             if record_type == LAST_MIRROR_EPOCH_TYPE:
                 self._last_epochs.pop(of, None)
+            elif record_type == LOSSES_TYPE:
+                self._losses.pop(of, None)
             else:
                 self._states.pop(of, None)
             return
@@ -181,6 +214,8 @@ class MirrorShard:
                 self._states[of] = state
             case LastMirrorEpoch() as last:
                 self._last_epochs[of] = last
+            case PartitionLosses() as known:
+                self._losses[of] = known.losses
             case None:
                 pass
 
@@ -190,6 +225,10 @@ class MirrorShard:
     def on_timer(self, name: Hashable, now_ms: int) -> Outcome[None]:
         """Nothing has a deadline here."""
         raise AssertionError(f"the mirror coordinator set no deadline, {name} came due")
+
+
+def _what(loss: RecordLoss) -> tuple[str, int, int, str | None]:
+    return loss.kind, loss.first, loss.end, loss.saved_to
 
 
 def _name(of: MirrorPartition) -> str:

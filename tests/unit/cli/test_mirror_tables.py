@@ -5,6 +5,7 @@ import json
 
 from twinlog.cli.mirror_tables import FailedView, ListView, PartitionRow, StateView
 from twinlog.wire.messages.mirrors import (
+    DescribedLoss,
     DescribedMirror,
     DescribedMirrorPartition,
     DescribedMirrorTopic,
@@ -86,6 +87,17 @@ def test_json_has_the_names_of_the_proposal_and_more_behind_them() -> None:
         last_mirror_offset=3,
         lag_bytes=700,
         lag_ms=1500,
+        losses=(
+            DescribedLoss(
+                kind="truncation",
+                first_offset=3,
+                end_offset=9,
+                cause="why",
+                at_ms=7,
+                saved_to="/file",
+                saved_bytes=80,
+            ),
+        ),
     )
     expected = {
         "mirror": "a-to-b",
@@ -101,6 +113,17 @@ def test_json_has_the_names_of_the_proposal_and_more_behind_them() -> None:
         "lagMs": 1500,
         "lastMirrorEpoch": None,
         "lastMirrorOffset": 3,
+        "losses": [
+            {
+                "kind": "truncation",
+                "firstOffset": 3,
+                "endOffset": 9,
+                "cause": "why",
+                "atMs": 7,
+                "savedTo": "/file",
+                "savedBytes": 80,
+            }
+        ],
     }
     assert json.loads(written(StateView(rows(partition)), as_json=True)) == [expected]
     assert json.loads(written(FailedView(rows(partition), 20), as_json=True)) == [expected]

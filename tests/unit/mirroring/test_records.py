@@ -1,17 +1,22 @@
 """Keys and values of __mirror_state."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
 from twinlog.mirroring.records import (
     LAST_MIRROR_EPOCH_TYPE,
+    LOSSES_TYPE,
     PARTITION_STATE_TYPE,
     LastMirrorEpoch,
     MirrorPartition,
+    PartitionLosses,
     PartitionState,
+    RecordLoss,
     home_key,
     last_mirror_epoch_key,
+    losses_key,
     read_key,
     read_value,
     state_key,
@@ -30,6 +35,10 @@ def test_keys_and_values_come_back_as_they_were() -> None:
     assert read_key(last_mirror_epoch_key(OF)) == (LAST_MIRROR_EPOCH_TYPE, OF)
     assert read_value(PARTITION_STATE_TYPE, value_bytes(state)) == state
     assert read_value(LAST_MIRROR_EPOCH_TYPE, value_bytes(last)) == last
+    loss = RecordLoss(kind="gap", first=1, end=9, cause="why", at_ms=5)
+    losses = PartitionLosses(losses=(loss, replace(loss, saved_to="/file", saved_bytes=3)))
+    assert read_key(losses_key(OF)) == (LOSSES_TYPE, OF)
+    assert read_value(LOSSES_TYPE, value_bytes(losses)) == losses
 
 
 def test_the_bytes_of_a_key_are_the_proposals() -> None:

@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 
 from twinlog.coordination.outcome import Outcome
-from twinlog.mirroring.records import LastMirrorEpoch, MirrorPartition
-from twinlog.mirroring.shard import MirrorShard, WriteState
+from twinlog.mirroring.records import LastMirrorEpoch, MirrorPartition, RecordLoss
+from twinlog.mirroring.shard import LOSSES_KEPT_MAX, MirrorShard, WriteState
 from twinlog.mirroring.states import MirrorState
 from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import LeaderEpoch
@@ -139,4 +139,48 @@ def test_records_of_unknown_types_are_passed_over() -> None:
     shard.replay(b"\0\x63", b"")
     shard.on_loaded(0)
     assert shard.timers.next_ms is None
+    assert shard.read_all().reply == ()
+
+
+def loss(first: int, kind: str = "truncation", saved_to: str | None = None) -> RecordLoss:
+    return RecordLoss(
+        kind=kind, first=first, end=first + 5, cause="why", at_ms=first, saved_to=saved_to
+    )
+
+
+def test_losses_are_known_once_they_are_replayed_and_the_first_ones_go_first() -> None:
+    shard = in_state(MirrorState.LOG_ALIGNMENT)
+    outcome = shard.write_losses(OF, EPOCH, (loss(0), loss(1)))
+    assert outcome.reply == (loss(0), loss(1))
+    assert shard.known(OF).losses == ()
+    commit(shard, outcome)
+    assert shard.known(OF).losses == (loss(0), loss(1))
+    for first in range(2, LOSSES_KEPT_MAX + 3):
+        commit(shard, shard.write_losses(OF, EPOCH, (loss(first),)))
+    assert [one.first for one in shard.known(OF).losses] == list(range(3, LOSSES_KEPT_MAX + 3))
+
+
+def test_a_loss_that_is_told_again_after_a_kill_is_written_once() -> None:
+    shard = in_state(MirrorState.LOG_ALIGNMENT)
+    told = (loss(0, "gap"), loss(0, "restart", "file"))
+    commit(shard, shard.write_losses(OF, EPOCH, told))
+    again = shard.write_losses(OF, EPOCH, tuple(replace(one, at_ms=99) for one in told))
+    assert (again.records, again.reply) == ((), ())
+    other = loss(0, "restart", "another file")
+    assert shard.write_losses(OF, EPOCH, (other,)).reply == (other,)
+
+
+def test_an_older_leader_loses_nothing() -> None:
+    shard = in_state(MirrorState.LOG_ALIGNMENT)
+    with pytest.raises(ApiError) as caught:
+        shard.write_losses(OF, LeaderEpoch(2), (loss(0),))
+    assert caught.value.code == ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_losses_outlive_a_stop_and_go_with_their_mirror() -> None:
+    shard = in_state(*STOPPING)
+    commit(shard, shard.write_losses(OF, EPOCH, (loss(0),)))
+    commit(shard, shard.write_state(WriteState(OF, MirrorState.STOPPED, EPOCH)))
+    assert [known.losses for known in shard.read_all().reply] == [(loss(0),)]
+    commit(shard, shard.delete_mirror("m"))
     assert shard.read_all().reply == ()

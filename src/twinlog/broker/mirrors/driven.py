@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import Any, Final, assert_never
 
-from twinlog.broker.mirror_board import LossKind
 from twinlog.broker.mirrors.cutting import Cut, Cutting
 from twinlog.broker.mirrors.local_log import (
     abort_open_transactions,
@@ -59,7 +58,7 @@ class DrivenPartition:
         )
         self.desired = desired
         self._work: Final = work
-        self._cutting: Final = Cutting(partition, work)
+        self._cutting: Final = Cutting(partition, self.key, work)
         self.policy: Final = policy
         self._machine = PartitionMirror(self.key, policy)
         self._life = 0
@@ -239,8 +238,8 @@ class DrivenPartition:
                 self._spawn(self._replicated(on.ReplicasConverged(turn), self._life))
             case do.AwaitCommit(turn):
                 self._spawn(self._replicated(on.LogCommitted(turn), self._life))
-            case do.NoteGap(first, end, cause):
-                self._work.note_loss(self.of, first, end, cause, LossKind.GAP)
+            case do.NoteGap():
+                self._cutting.gap = effect
             case do.TruncateTo() | do.RestartAt():
                 self._spawn(self._cut(effect, self._life))
             case _:

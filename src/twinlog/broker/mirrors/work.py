@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from twinlog.broker.clock import Clock
 from twinlog.broker.facts import Facts
-from twinlog.broker.mirror_board import Loss, LossKind, MirrorBoard, MirrorStatus
+from twinlog.broker.mirror_board import LossKind, MirrorBoard, MirrorStatus
 from twinlog.broker.mirrors.questions import Questions
 from twinlog.broker.mirrors.source import SourceCluster
 from twinlog.broker.waiting import Waiting
@@ -19,9 +19,9 @@ from twinlog.config.declare import Settings
 from twinlog.coordination.outcome import Outcome
 from twinlog.mirroring import events as on
 from twinlog.mirroring.planning import FetchPlan
+from twinlog.mirroring.records import MirrorPartition, RecordLoss, home_key
 from twinlog.model.errors import ApiError
-from twinlog.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
-from twinlog.storage.lost_tail import SavedTail
+from twinlog.model.ids import BrokerId, LeaderEpoch, TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +29,9 @@ RunState = Callable[..., Coroutine[Any, Any, Any]]
 """``context.Coordinators.run`` of the mirror coordinator."""
 
 BUMPS_PER_CHANGE_MAX: Final = 500
+NOTE_TIMEOUT_S: Final = 5.0
+
+Losses = tuple[RecordLoss, ...]
 
 
 class Receiver(Protocol):
@@ -108,32 +111,28 @@ class MirrorWork:
         finally:
             self._is_bumping = False
 
-    def note_loss(
-        self,
-        of: TopicPartition,
-        first: Offset,
-        end: Offset,
-        cause: str,
-        kind: LossKind,
-        saved: SavedTail | None = None,
+    async def note_losses(
+        self, of: TopicPartition, key: MirrorPartition, epoch: LeaderEpoch, losses: Losses
     ) -> None:
-        """Record what is cut off, and where a copy of it lies; or what will never come."""
-        loss = Loss(of, first, end, cause, self.clock.wall_ms(), kind, saved)
-        self.board.losses.append(loss)
-        self.status.counts.losses[kind] += 1
-        self.status.counts.lost_records[kind] += end - first
-        log.warning(
-            "mirrored records lost",
-            extra={
+        """Write down what is about to be cut off, or will never come. Raises ApiError."""
+        fresh: Losses = await self.run_on_shard(
+            home_key(key), lambda shard, _: shard.write_losses(key, epoch, losses), NOTE_TIMEOUT_S
+        )
+        for loss in fresh:
+            kind = LossKind(loss.kind)
+            self.status.counts.losses[kind] += 1
+            self.status.counts.lost_records[kind] += loss.end - loss.first
+            fields = {
                 "mirror": self.name,
                 "partition": str(of),
-                "first": first,
-                "end": end,
-                "why": cause,
-                "saved_to": None if saved is None else saved.path,
-                "saved_bytes": 0 if saved is None else saved.size_bytes,
-            },
-        )
+                "kind": loss.kind,
+                "first": loss.first,
+                "end": loss.end,
+                "why": loss.cause,
+                "saved_to": loss.saved_to,
+                "saved_bytes": loss.saved_bytes,
+            }
+            log.warning("mirrored records lost", extra=fields)
 
     def run_on_shard(
         self, key: str, command: Callable[[Any, int], Outcome[Any]], timeout_s: float

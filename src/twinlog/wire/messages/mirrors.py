@@ -164,6 +164,17 @@ class DescribeClusterMirrorsRequest:
 
 
 @message
+class DescribedLoss:
+    kind: str
+    first_offset: Int64
+    end_offset: Int64
+    cause: str
+    at_ms: Int64
+    saved_to: str | None = None
+    saved_bytes: Int64 = 0
+
+
+@message
 class DescribedMirrorPartition:
     partition_index: Int32
     state_value: str
@@ -175,6 +186,7 @@ class DescribedMirrorPartition:
     last_mirror_offset: Int64 = -1
     lag_bytes: Annotated[Int64, tag(0)] = -1
     lag_ms: Annotated[Int64, tag(1)] = -1
+    losses: Annotated[tuple[DescribedLoss, ...], tag(2)] = ()
 
 
 @message

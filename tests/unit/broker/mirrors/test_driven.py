@@ -138,15 +138,23 @@ async def test_a_stopped_partition_is_opened_to_writers_at_the_start(tmp_path: P
         assert partition.mirror is None
 
 
-async def test_gaps_are_recorded_and_an_empty_log_begins_anew_at_once(tmp_path: Path) -> None:
-    async with driven(tmp_path, *FOLLOWED) as (bench, partition, one):
-        one.carry_out(do.NoteGap(Offset(3), Offset(9), "gap"))
+async def test_an_empty_log_begins_anew_at_once(tmp_path: Path) -> None:
+    async with driven(tmp_path, *FOLLOWED) as (_, partition, one):
         one.carry_out(do.BeginAt(Offset(8)))
         assert (partition.log.start, partition.log.end) == (8, 8)
-        losses = [(loss.first, loss.end, loss.kind) for loss in bench.work.board.losses]
-        assert losses == [(3, 9, LossKind.GAP)]
+
+
+async def test_a_gap_is_written_down_with_the_restart_that_follows(tmp_path: Path) -> None:
+    async with driven(tmp_path, *FOLLOWED) as (bench, partition, one):
+        one.carry_out(do.NoteGap(Offset(0), Offset(9), "gap"))
+        assert not bench.states.shard.known(one.key).losses
+        one.carry_out(do.RestartAt(Offset(9), "gap", one._machine.turn, None))
+        await settle()
+        assert partition.log.start == 9
+        (loss,) = bench.states.shard.known(one.key).losses
+        assert (loss.kind, loss.first, loss.end) == (LossKind.GAP.value, 0, 9)
         counts = bench.work.status.counts
-        assert (counts.losses[LossKind.GAP], counts.lost_records[LossKind.GAP]) == (1, 6)
+        assert (counts.losses[LossKind.GAP], counts.lost_records[LossKind.GAP]) == (1, 9)
 
 
 async def test_a_cut_is_told_to_the_machine_that_ordered_it(
