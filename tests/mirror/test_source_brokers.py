@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cluster_admin import admin_of, create_topic, offsets_of
+from support.cluster_admin import admin_of, create_topic
 from support.java_tools import main_class
 from support.jvm import run_tool
 from support.kafka_install import KAFKA_4, require
@@ -88,11 +88,9 @@ def test_leaders_that_move_between_brokers_are_followed_while_producers_go_on(
         _elect_preferred(pair, fresh)
         wait_until(lambda: pair.leaders(fresh) == {1, 2}, "both lead again")
         mirror.await_more(partitions)
-    ends = [offsets_of(pair, *of)[1] for of in partitions]
     mirror.await_caught_up(partitions)
     mirror.assert_equal(partitions)
     mirror.await_states(partitions, "MIRRORING")
-    assert min(ends) > 100
     epochs = {batch.leader_epoch for batch in batches_of(twinlog.partition_folder(fresh, 0))} | {
         batch.leader_epoch for batch in batches_of(twinlog.partition_folder(fresh, 1))
     }

@@ -1,5 +1,6 @@
 """A stopped mirror: the source's bytes, then markers and a reset, then whoever writes here."""
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,9 +18,12 @@ from support.positions import (
     visible_to_kafka_python,
     why_produce_fails,
 )
-from support.source_data import flush, producer_of
+from support.source_data import CODECS, flush, producer_of
 from support.stopped_logs import Marker, marker_of, producer_id_of
 from support.twinlog_process import TwinlogProcess
+from twinlog.network.addresses import Address
+from twinlog.network.client import BrokerConnection
+from twinlog.wire.messages.transactions import INIT_PRODUCER_ID, InitProducerIdRequest
 
 pytestmark = [pytest.mark.kafka, pytest.mark.cluster, pytest.mark.slow]
 
@@ -152,24 +156,36 @@ def test_kafka_s_dumper_finds_no_fault_with_stopped_logs(stopped: Stopped) -> No
 def test_an_idempotent_producer_with_a_mirrored_producer_s_id_starts_cleanly(
     stopped: Stopped,
 ) -> None:
-    topic = "plain-zstd"
-    of = (topic, 0)
-    mirrored = stopped.twinlog.partition_folder(*of)
-    known = {producer_id_of(batch) for batch in batches_of(mirrored, end=stopped.ends[of])} - {-1}
-    assert known, "the source's producers were idempotent"
-    # Ids are given out in order from 0 on by both clusters, so ours soon reach one of theirs.
-    sent: list[bytes] = []
-    ours: set[int] = set()
-    for number in range(max(known) + 1):
-        producer = producer_of(stopped.twinlog, enable_idempotence="true")
-        for step in range(30):
-            sent.append(f"ours {number}-{step}".encode())
-            producer.produce(topic, sent[-1], partition=0)
-        flush(producer)
-        ours = {producer_id_of(batch) for batch in stopped.tail_of(of)}
-        if ours & known:
-            break
-    else:
-        pytest.fail(f"no producer of ours got one of {known}: {ours}")
+    """Both clusters give ids out in order from 0 on, so ours reach the source's one day."""
+    mirrored: dict[int, str] = {}
+    for codec in CODECS:
+        topic = f"plain-{codec}"
+        folder = stopped.twinlog.partition_folder(topic, 0)
+        for batch in batches_of(folder, end=stopped.ends[topic, 0]):
+            mirrored[producer_id_of(batch)] = topic
+    mirrored.pop(-1, None)
+    assert mirrored, "the source's producers were idempotent"
+    topic = mirrored[asyncio.run(next_of(stopped.twinlog, set(mirrored)))]
+    producer = producer_of(stopped.twinlog, enable_idempotence="true")
+    sent = [f"ours {step}".encode() for step in range(30)]
+    for value in sent:
+        producer.produce(topic, value, partition=0)
+    flush(producer)
+    ours = {producer_id_of(batch) for batch in stopped.tail_of((topic, 0))}
+    assert ours & set(mirrored), f"the producer got an id of the source's: {ours}, {mirrored}"
     seen = [value for _, value in visible_records(stopped.twinlog, topic)]
     assert seen[-len(sent) :] == sent
+
+
+async def next_of(twinlog: TwinlogProcess, wanted: set[int]) -> int:
+    """Use up producer ids until the next one given is one of ``wanted``; give that."""
+    address = Address("127.0.0.1", twinlog.port)
+    connection = await BrokerConnection.open(address, "ids", timeout_s=20)
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+    given = -1
+    while given + 1 not in wanted:
+        answer = await connection.call(INIT_PRODUCER_ID, request, timeout_s=20)
+        given = answer.producer_id
+        assert given < max(wanted), f"id {given} was given, beyond all of {wanted}"
+    await connection.close()
+    return given + 1
