@@ -31,6 +31,11 @@ class LagInputs:
         self.destination_offset = destination_offset
         self.answered_at_ms = now_ms
 
+    def unchanged(self, at_ms: int) -> None:
+        """Note that the source had nothing new then: it leaves that out of its answers."""
+        if at_ms > self.answered_at_ms >= 0:
+            self.answered(self.source_offset, self.destination_offset, at_ms)
+
     def appended(self, record_count: int, byte_count: int) -> None:
         """Note what was written, to know how large a record is here."""
         self.records_mirrored += record_count

@@ -34,3 +34,17 @@ def test_the_seconds_grow_while_the_source_is_dark() -> None:
     lag.answered(Offset(10), Offset(10), 1_000)
     assert lag.seconds(2_000) == 0.0
     assert lag.seconds(61_000) == 60.0
+
+
+def test_what_the_source_leaves_out_is_as_it_was_and_level_if_it_was_level() -> None:
+    lag = LagInputs()
+    lag.unchanged(50)
+    assert lag.answered_at_ms == -1
+    lag.answered(Offset(5), Offset(5), 100)
+    lag.unchanged(20_000)
+    lag.unchanged(10_000)
+    assert lag.seconds(21_000) == 0
+    assert (lag.answered_at_ms, lag.level_at_ms) == (20_000, 20_000)
+    lag.answered(Offset(9), Offset(5), 22_000)
+    lag.unchanged(23_000)
+    assert lag.seconds(24_000) == 4

@@ -1,7 +1,9 @@
 """Fetches for one mirror from one source broker: raw batches in, events to the partitions out.
 
 A consumer to the source (replica id -1, READ_UNCOMMITTED): it serves what is committed and keeps
-no account of us. Batches are handed on as they came, never decoded and never copied.
+no account of us, but for the session (KIP-227) in which it remembers what is asked for, so that a
+request and its answer cost what has changed. Batches are handed on as they came, never decoded and
+never copied.
 """
 
 import asyncio
@@ -13,9 +15,18 @@ from twinlog.broker.mirrors.work import Fetcher, MirrorWork
 from twinlog.config import mirror as keys
 from twinlog.mirroring import events as on
 from twinlog.mirroring.effects import FetchFrom
+from twinlog.mirroring.planning import PlannedFetch
 from twinlog.mirroring.policy import RetryPolicy
 from twinlog.model.errors import ApiError, ErrorCode, error_name
-from twinlog.model.ids import NO_TOPIC_ID, BrokerId, Offset, TopicId, TopicName, TopicPartition
+from twinlog.model.ids import (
+    NO_OFFSET,
+    NO_TOPIC_ID,
+    BrokerId,
+    Offset,
+    TopicId,
+    TopicName,
+    TopicPartition,
+)
 from twinlog.network.client import BrokerConnection
 from twinlog.network.exchange import PeerUnavailable
 from twinlog.wire.messages.fetch import (
@@ -25,6 +36,7 @@ from twinlog.wire.messages.fetch import (
     FetchRequest,
     FetchResponse,
     FetchTopic,
+    ForgottenTopic,
 )
 
 log = logging.getLogger(__name__)
@@ -36,7 +48,11 @@ IDS_SINCE: Final = 13
 NAMES_UNTIL: Final = 12
 THROTTLE_S_MAX: Final = 60.0
 
-Orders = list[tuple[TopicPartition, FetchFrom]]
+_SESSION_ERRORS: Final = (
+    ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+    ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+    ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+)
 
 
 class MirrorFetch:
@@ -74,13 +90,19 @@ class MirrorFetch:
 
     async def step(self) -> None:
         """Make one request and hand on its answer."""
-        orders = self._fetcher.plan.next()
+        plan = self._fetcher.plan
         try:
             connection = await self._connected()
-            version, by_id = self._version_for(connection, orders)
+            version = connection.version_of(FETCH)
+            planned = plan.next(self._id_of if version >= IDS_SINCE else _no_id)
+            if not planned.uses_ids:
+                version = min(version, NAMES_UNTIL)
             response = await connection.call(
-                FETCH, self._request(orders, by_id), timeout_s=self._timeout_s, version=version
+                FETCH, self._request(planned), timeout_s=self._timeout_s, version=version
             )
+            if response.error_code in _SESSION_ERRORS and not planned.is_full:
+                plan.lose_session(is_known=response.error_code != _SESSION_ERRORS[0])
+                return
             if response.error_code:
                 what = error_name(response.error_code)
                 raise PeerUnavailable(connection.address, f"Fetch was answered with {what}")
@@ -90,24 +112,32 @@ class MirrorFetch:
         self._failure_count = 0
         self._work.status.task_errors[self._name] = None
         self._work.status.counts.fetches += 1
-        self.take(response, orders)
+        self.take(response)
         if response.throttle_time_ms > 0:
             # The source's quotas govern what it gives us.
             await asyncio.sleep(min(response.throttle_time_ms / 1000, THROTTLE_S_MAX))
 
-    def take(self, response: FetchResponse, orders: Orders) -> None:
-        """Hand each partition its part of the answer."""
-        by_name = dict(orders)
-        names = {self._work.source.topic_id(of.topic): of.topic for of, _ in orders}
+    def take(self, response: FetchResponse) -> None:
+        """Hand each partition its part of the answer, also where that was left out."""
+        plan = self._fetcher.plan
         for topic in response.topics:
-            name = TopicName(topic.topic) or names.get(TopicId(topic.topic_id))
+            topic_id = TopicId(topic.topic_id)
+            name = TopicName(topic.topic) or plan.name_of(topic_id)
             if name is None:
                 continue
             for partition in topic.partitions:
                 of = TopicPartition(name, partition.partition_index)
-                order = by_name.get(of)
-                if order is not None and self._fetcher.plan.is_current(of, order):
+                end = NO_OFFSET if partition.error_code else Offset(partition.high_watermark)
+                order = plan.heard(of, topic_id, end, Offset(partition.log_start_offset))
+                if order is not None:
                     self._hand_on(of, order, partition)
+        left_out = plan.answered(response.session_id, self._work.clock.now_ms())
+        for of, order, high_watermark, log_start in left_out:
+            receiver = self._work.receivers.get(of)
+            if receiver is not None:
+                receiver.deliver(
+                    on.Fetched(order.offset, high_watermark, log_start, b"", order.turn)
+                )
 
     def _hand_on(self, of: TopicPartition, order: FetchFrom, fetched: FetchedPartition) -> None:
         receiver = self._work.receivers.get(of)
@@ -134,9 +164,9 @@ class MirrorFetch:
                 )
             )
 
-    def _request(self, orders: Orders, by_id: bool) -> FetchRequest:  # noqa: FBT001 - private
+    def _request(self, planned: PlannedFetch) -> FetchRequest:
         topics: dict[TopicName, list[FetchPartition]] = {}
-        for of, order in orders:
+        for of, order in planned.asked:
             topics.setdefault(of.topic, []).append(
                 FetchPartition(
                     partition=of.partition,
@@ -146,28 +176,31 @@ class MirrorFetch:
                     partition_max_bytes=self._partition_bytes,
                 )
             )
-        source = self._work.source
+        forgotten: dict[tuple[TopicName, TopicId], list[int]] = {}
+        for of, topic_id in planned.forgotten:
+            forgotten.setdefault((of.topic, topic_id), []).append(of.partition)
         return FetchRequest(
             max_wait_ms=self._wait_ms,
             min_bytes=self._min_bytes,
             max_bytes=self._response_bytes,
+            session_id=planned.session_id,
+            session_epoch=planned.session_epoch,
             topics=tuple(
-                FetchTopic(topic_id=source.topic_id(name), partitions=tuple(partitions))
-                if by_id
+                FetchTopic(topic_id=self._id_of(name), partitions=tuple(partitions))
+                if planned.uses_ids
                 else FetchTopic(topic=name, partitions=tuple(partitions))
                 for name, partitions in topics.items()
             ),
+            forgotten_topics=tuple(
+                ForgottenTopic(topic_id=topic_id, partitions=tuple(partitions))
+                if planned.uses_ids
+                else ForgottenTopic(topic=name, partitions=tuple(partitions))
+                for (name, topic_id), partitions in forgotten.items()
+            ),
         )
 
-    def _version_for(self, connection: BrokerConnection, orders: Orders) -> tuple[int, bool]:
-        """Give the version to use, and whether topics are named by id in it."""
-        version = connection.version_of(FETCH)
-        if version < IDS_SINCE:
-            return version, False
-        topics = {of.topic for of, _ in orders}
-        if all(self._work.source.topic_id(topic) != NO_TOPIC_ID for topic in topics):
-            return version, True
-        return NAMES_UNTIL, False
+    def _id_of(self, topic: TopicName) -> TopicId:
+        return self._work.source.topic_id(topic)
 
     # Connection
 
@@ -195,6 +228,7 @@ class MirrorFetch:
         self._work.status.counts.fetch_failures += 1
         self._work.status.task_errors[self._name] = str(error)
         self._work.status.leaders_wanted.set()
+        self._fetcher.plan.lose_session(is_known=True)
         await self._close()
         if isinstance(error, ApiError) and error.code == ErrorCode.UNSUPPORTED_VERSION:
             self._refuse_all(error)
@@ -202,7 +236,7 @@ class MirrorFetch:
         await asyncio.sleep(delay_ms / 1000)
 
     def _refuse_all(self, error: ApiError) -> None:
-        for of, order in self._fetcher.plan.next():
+        for of, order in self._fetcher.plan.orders:
             receiver = self._work.receivers.get(of)
             if receiver is not None:
                 receiver.deliver(on.SourceRefused(error.code, error.why, order.turn))
@@ -221,3 +255,7 @@ class MirrorFetch:
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
+
+
+def _no_id(_: TopicName) -> TopicId:
+    return NO_TOPIC_ID

@@ -79,8 +79,12 @@ class DrivenPartition:
 
     @property
     def lag(self) -> LagInputs:
-        """What the source has told."""
-        return self._machine.lag
+        """What the source has told, and by leaving it out has told again."""
+        lag = self._machine.lag
+        heard_ms = None if self._fetcher is None else self._fetcher.plan.unchanged_at_ms(self.of)
+        if heard_ms is not None:
+            lag.unchanged(heard_ms)
+        return lag
 
     @property
     def trouble(self) -> str | None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from twinlog.broker.mirrors.work import Fetcher
 from twinlog.mirroring import events as on
 from twinlog.mirroring.effects import FetchFrom
 from twinlog.model.errors import ErrorCode
-from twinlog.model.ids import BrokerId, LeaderEpoch, Offset, TopicName, TopicPartition
+from twinlog.model.ids import BrokerId, LeaderEpoch, Offset, TopicId, TopicName, TopicPartition
 from twinlog.wire.messages.fetch import (
     FETCH,
     EpochEndOffset,
@@ -130,10 +131,10 @@ async def test_an_answer_to_an_order_that_no_longer_stands_is_passed_over(
     tmp_path: Path,
 ) -> None:
     async with fetching(tmp_path) as made:
-        orders = made.fetcher.plan.next()
+        made.fetcher.plan.next(lambda _: TopicId(UUID(int=42)))
         made.give(*(FetchedPartition(partition_index=i, high_watermark=9) for i in (0, 1, 5)))
         made.fetcher.plan.put(of(0), order(7))
-        made.loop.take(made.answer, orders)
+        made.loop.take(made.answer)
         assert made.heard[0].events == []
         assert len(made.heard[1].events) == 1
 
@@ -143,7 +144,62 @@ async def test_a_partition_nobody_waits_for_is_fetched_no_more(tmp_path: Path) -
         del made.bench.work.receivers[of(0)]
         made.give(FetchedPartition(partition_index=0, high_watermark=9))
         await made.loop.step()
-        assert [one for one, _ in made.fetcher.plan.next()] == [of(1)]
+        assert [one for one, _ in made.fetcher.plan.orders] == [of(1)]
+
+
+async def test_within_a_session_only_what_changed_is_asked_and_the_rest_is_unchanged(
+    tmp_path: Path,
+) -> None:
+    async with fetching(tmp_path) as made:
+        ends = [FetchedPartition(partition_index=i, high_watermark=0) for i in (0, 1)]
+        made.give(*ends)
+        made.answer = replace(made.answer, session_id=5)
+        await made.loop.step()
+        made.answer = FetchResponse(session_id=5, topics=())
+        await made.loop.step()
+        made.fetcher.plan.put(of(0), replace(order(), turn=2))
+        made.fetcher.plan.drop(of(1))
+        await made.loop.step()
+        told = [
+            (one.session_id, one.session_epoch, len(one.topics), len(one.forgotten_topics))
+            for one in made.requests
+        ]
+        assert told == [(0, 0, 1, 0), (5, 1, 0, 0), (5, 2, 1, 1)]
+        assert made.requests[2].forgotten_topics[0].topic_id.int == 42
+        turns = [event.turn for event in made.heard[0].events if isinstance(event, on.Fetched)]
+        assert turns == [1, 2]
+
+
+@pytest.mark.parametrize(("code", "closed"), [(70, 0), (71, 5), (106, 5)])
+async def test_a_session_that_the_source_does_not_know_is_begun_again_at_once(
+    tmp_path: Path, code: int, closed: int
+) -> None:
+    async with fetching(tmp_path) as made:
+        made.give(*(FetchedPartition(partition_index=i, high_watermark=0) for i in (0, 1)))
+        made.answer = replace(made.answer, session_id=5)
+        await made.loop.step()
+        made.answer = FetchResponse(error_code=code, topics=())
+        await made.loop.step()
+        assert made.loop._connection is not None
+        await made.loop.step()
+        assert [one.session_id for one in made.requests] == [0, 5, closed]
+        assert len(made.requests[2].topics[0].partitions) == 2
+        # To what begins anew, the same answer is a failure like any other.
+        assert made.loop._connection is None
+
+
+async def test_forgotten_topics_are_named_as_they_were_asked_for(tmp_path: Path) -> None:
+    async with fetching(tmp_path, version=12) as made:
+        made.give(
+            *(FetchedPartition(partition_index=i, high_watermark=0) for i in (0, 1)), by_id=False
+        )
+        made.answer = replace(made.answer, session_id=5)
+        await made.loop.step()
+        made.fetcher.plan.drop(of(1))
+        made.answer = FetchResponse(session_id=5, topics=())
+        await made.loop.step()
+        (forgotten,) = made.requests[1].forgotten_topics
+        assert (forgotten.topic, forgotten.partitions) == ("t", (1,))
 
 
 async def test_a_source_that_is_gone_is_told_and_left_alone_for_a_while(tmp_path: Path) -> None:
