@@ -1,6 +1,5 @@
 """Walks over fetched batches without decoding them: how far they go and in which epochs."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from struct import Struct
 from typing import Final
@@ -107,16 +106,3 @@ def length_before(records: Buffer, offset: Offset) -> int:
             break
         position = end
     return position
-
-
-def control_batches(records: Buffer) -> Iterator[tuple[int, Offset]]:
-    """Give position and base offset of every whole control batch."""
-    position = 0
-    while position + _HEAD_BYTES <= len(records):
-        base, length, _, _, _, attributes, _ = _HEAD.unpack_from(records, position)
-        end = position + _PREFIX_BYTES + length
-        if length < _LENGTH_MIN or end > len(records):
-            return
-        if attributes & 0x20:
-            yield position, Offset(base)
-        position = end

@@ -2,10 +2,8 @@
 
 import pytest
 
-from support.batches import batch as real_batch
-from support.batches import marker
 from support.mirror_player import batch
-from twinlog.mirroring.batches import control_batches, length_before, walk
+from twinlog.mirroring.batches import length_before, walk
 from twinlog.model.ids import Offset
 
 
@@ -53,13 +51,6 @@ def test_a_batch_too_short_to_be_one_is_a_problem_and_no_endless_walk() -> None:
     raw = bytearray(batch(10, 14, 3))
     raw[8:12] = (3).to_bytes(4, "big")
     assert "too short" in (walk(bytes(raw), Offset(10)).problem or "")
-    assert list(control_batches(bytes(raw))) == []
-
-
-def test_control_batches_are_found_among_others() -> None:
-    data = real_batch(2, base_offset=0)
-    raw = data + marker(0, base_offset=2) + real_batch(1, base_offset=3)
-    assert list(control_batches(raw)) == [(len(data), 2)]
 
 
 def test_what_lies_before_a_batch_is_found_by_its_offset() -> None:

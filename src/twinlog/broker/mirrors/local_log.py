@@ -5,12 +5,12 @@ from typing import Final
 
 from twinlog.broker.partitions import Partition
 from twinlog.mirroring.alignment import LogFacts
-from twinlog.mirroring.batches import control_batches, length_before
+from twinlog.mirroring.batches import length_before
 from twinlog.model.errors import CorruptBatchError
 from twinlog.model.ids import LeaderEpoch, Offset, ProducerId
 from twinlog.storage.log import PartitionLog
 from twinlog.wire.primitives import Buffer
-from twinlog.wire.records.batch import read_header
+from twinlog.wire.records.batch import BatchHeader, iter_headers
 from twinlog.wire.records.control import ControlType, control_type_of, end_marker, pid_reset_batch
 from twinlog.wire.records.records import records_of
 
@@ -53,17 +53,19 @@ def has_pid_reset(log: PartitionLog, from_offset: Offset) -> bool:
             return False
         region = found.region
         buffer = os.pread(region.file.fileno(), region.length, region.position)
-        for position, base in control_batches(buffer):
-            if base >= from_offset and _is_pid_reset(buffer, position):
+        end = at
+        for position, header in iter_headers(buffer):
+            is_asked = header.is_control and header.base_offset >= from_offset
+            if is_asked and _is_pid_reset(buffer, position, header):
                 return True
-        if found.bound <= at:
+            end = Offset(header.next_offset)
+        if end <= at:
             return False
-        at = found.bound
+        at = end
     return False
 
 
-def _is_pid_reset(buffer: bytes, position: int) -> bool:
-    header = read_header(buffer, position)
+def _is_pid_reset(buffer: bytes, position: int, header: BatchHeader) -> bool:
     records = records_of(buffer, position, header)
     return bool(records) and control_type_of(records[0].key) == ControlType.MIRROR_PID_RESET
 

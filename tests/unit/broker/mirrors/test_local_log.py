@@ -11,6 +11,7 @@ from twinlog.broker.mirrors.local_log import (
     write_pid_reset,
 )
 from twinlog.model.ids import Offset
+from twinlog.storage.settings import LogSettings
 
 
 async def test_the_facts_of_a_log_are_its_ends_epochs_and_open_transactions(
@@ -36,6 +37,18 @@ async def test_a_reset_counts_from_the_offset_asked_for_only(tmp_path: Path) -> 
         assert has_pid_reset(partition.log, Offset(2))
         assert not has_pid_reset(partition.log, Offset(3))
         assert not has_pid_reset(partition.log, Offset(4))
+
+
+async def test_a_reset_is_found_in_whichever_segment_it_lies(tmp_path: Path) -> None:
+    async with mirror_bench(tmp_path) as bench:
+        partition = bench.partition(epoch=5)
+        partition.log.settings = LogSettings(segment_bytes=200)
+        for at in range(0, 6, 2):
+            partition.append_mirrored(batch(2, base_offset=at))
+        write_pid_reset(partition, 1_000)
+        assert partition.log.segment_count > 1
+        assert has_pid_reset(partition.log, Offset(0))
+        assert not has_pid_reset(partition.log, Offset(7))
 
 
 async def test_markers_and_resets_are_written_in_our_own_epoch(tmp_path: Path) -> None:
