@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
 from support.listening import listening
-
 from twinlog.network.addresses import Address
 from twinlog.network.peer import Peer
 from twinlog.wire.api_keys import ApiKey
