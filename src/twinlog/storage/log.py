@@ -21,7 +21,7 @@ from twinlog.storage.recovery import load_log
 from twinlog.storage.retention import SegmentFact, count_deletable
 from twinlog.storage.segment import Segment
 from twinlog.storage.settings import LogSettings
-from twinlog.storage.txn_index import AbortedTxn
+from twinlog.storage.txn_index import AbortedTxn, OpenTxn
 from twinlog.wire.primitives import Buffer
 from twinlog.wire.records.batch import NO_TIMESTAMP
 
@@ -144,8 +144,8 @@ class PartitionLog:
         unstable = self._parts.producers.first_unstable(high_watermark)
         return Offset(high_watermark if unstable is None else min(high_watermark, unstable))
 
-    def open_transactions(self) -> list[tuple[int, int, int]]:
-        """Give (producer id, epoch, first offset) of each transaction without an end."""
+    def open_transactions(self) -> list[OpenTxn]:
+        """Give each transaction without an end."""
         return self._parts.producers.open_transactions()
 
     # -- append --------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.storage.markers import NO_COORDINATOR_EPOCH, Marker
-from twinlog.storage.txn_index import AbortedTxn
+from twinlog.storage.txn_index import AbortedTxn, OpenTxn
 from twinlog.wire.records.batch import (
     CONTROL_BIT,
     NO_SEQUENCE,
@@ -257,11 +257,12 @@ class Producers:
         firsts.extend(self._open.values())
         return min(firsts, default=None)
 
-    def open_transactions(self) -> list[tuple[int, int, int]]:
-        """Give (producer id, epoch, first offset) of each transaction without an end."""
+    def open_transactions(self) -> list[OpenTxn]:
+        """Give each transaction without an end."""
+        opened = ((self._table[producer_id], first) for producer_id, first in self._open.items())
         return [
-            (producer_id, self._table[producer_id].epoch, first)
-            for producer_id, first in self._open.items()
+            OpenTxn(producer.producer_id, producer.epoch, first, producer.coordinator_epoch)
+            for producer, first in opened
         ]
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:

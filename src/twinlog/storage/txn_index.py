@@ -9,6 +9,15 @@ ENTRY: Final = Struct(">hqqqq")
 _VERSION: Final = 0
 
 
+class OpenTxn(NamedTuple):
+    """A transaction that has begun and not ended; ``coordinator_epoch`` wrote its last marker."""
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    coordinator_epoch: int
+
+
 class AbortedTxn(NamedTuple):
     """A transaction whose records a read_committed consumer must skip."""
 

@@ -326,7 +326,7 @@ def test_a_disk_that_fails_beside_the_batches_leaves_the_log_as_it_was(
     disk.failing_suffix, disk.bytes_left = suffix, 0
     with pytest.raises(DiskError):
         log.append_as_follower(marker(0, base_offset=1) + copies(2, 20))
-    assert (log.end, log.open_transactions()) == (1, [(1, 0, 0)])
+    assert (log.end, log.open_transactions()) == (1, [(1, 0, 0, -1)])
     disk.bytes_left = 1 << 30
     log.append_as_follower(marker(0, base_offset=1) + copies(2, 20))
     assert log.end == 22

@@ -82,7 +82,7 @@ def test_an_open_transaction_holds_back_the_stable_offset_until_its_marker_is_co
     apply(producers, data(0, 0, pid=9))
     apply(producers, in_txn(1, 0, pid=1))
     apply(producers, in_txn(2, 0, pid=2))
-    assert producers.open_transactions() == [(1, 0, 1), (2, 0, 2)]
+    assert producers.open_transactions() == [(1, 0, 1, -1), (2, 0, 2, -1)]
     assert producers.first_unstable(3) == 1
     assert apply(producers, marker(1, base_offset=3, producer_id=1)) is None
     assert producers.first_unstable(3) == 1, "the marker lies above the high watermark"

@@ -45,7 +45,7 @@ def test_what_is_written_is_read_again() -> None:
     assert facts(again) == facts(producers)
     loaded = Producers()
     loaded.load(14, again)
-    assert loaded.open_transactions() == [(8, 0, 13)]
+    assert loaded.open_transactions() == [(8, 0, 13, -1)]
     assert loaded.end == 14
     assert decode_snapshot(encode_snapshot([])) == []
 

@@ -15,7 +15,7 @@ from twinlog.wire.records.control import ControlType, control_type_of, end_marke
 from twinlog.wire.records.records import records_of
 
 READ_BYTES: Final = 1 << 20
-MIRROR_COORDINATOR_EPOCH: Final = 0
+FIRST_COORDINATOR_EPOCH: Final = 0
 """Stands in the markers of a stop for the epoch of the transaction coordinator, who has no part."""
 
 
@@ -71,13 +71,17 @@ def _is_pid_reset(buffer: bytes, position: int, header: BatchHeader) -> bool:
 
 
 def abort_open_transactions(partition: Partition, wall_ms: int) -> None:
-    """End every open transaction with an ABORT marker in our own epoch."""
-    for producer_id, producer_epoch, _ in partition.log.open_transactions():
+    """End every open transaction with an ABORT marker in our own epoch.
+
+    The marker speaks for the source's coordinator, in the epoch of that one's last marker: a lower
+    one would be fenced, as a coordinator that was replaced must be.
+    """
+    for txn in partition.log.open_transactions():
         marker = end_marker(
             ControlType.ABORT,
-            producer_id=ProducerId(producer_id),
-            producer_epoch=producer_epoch,
-            coordinator_epoch=MIRROR_COORDINATOR_EPOCH,
+            producer_id=ProducerId(txn.producer_id),
+            producer_epoch=txn.producer_epoch,
+            coordinator_epoch=max(txn.coordinator_epoch, FIRST_COORDINATOR_EPOCH),
             timestamp_ms=wall_ms,
             leader_epoch=LeaderEpoch(partition.leader_epoch),
         )

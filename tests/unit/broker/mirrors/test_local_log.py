@@ -10,8 +10,9 @@ from twinlog.broker.mirrors.local_log import (
     has_pid_reset,
     write_pid_reset,
 )
-from twinlog.model.ids import Offset
+from twinlog.model.ids import LeaderEpoch, Offset, ProducerId
 from twinlog.storage.settings import LogSettings
+from twinlog.wire.records.control import ControlType, end_marker
 
 
 async def test_the_facts_of_a_log_are_its_ends_epochs_and_open_transactions(
@@ -66,3 +67,26 @@ async def test_markers_and_resets_are_written_in_our_own_epoch(tmp_path: Path) -
         assert partition.log.producer_count == 0
         assert partition.log.epochs.epoch_at(Offset(4)) == 5
         assert facts_of(partition.log, Offset(4)).has_pid_reset
+
+
+async def test_a_transaction_is_aborted_whatever_epoch_the_source_s_coordinator_had(
+    tmp_path: Path,
+) -> None:
+    """The source's coordinator has moved before: its markers carry an epoch above 0."""
+    async with mirror_bench(tmp_path) as bench:
+        partition = bench.partition(epoch=5)
+        ended = end_marker(
+            ControlType.COMMIT,
+            producer_id=ProducerId(9),
+            producer_epoch=3,
+            coordinator_epoch=7,
+            timestamp_ms=1_000,
+            base_offset=Offset(2),
+            leader_epoch=LeaderEpoch(0),
+        )
+        first = batch(2, producer=(9, 3, 0), is_transactional=True)
+        second = batch(2, base_offset=3, producer=(9, 3, 2), is_transactional=True)
+        partition.append_mirrored(first + ended + second)
+        abort_open_transactions(partition, 1_000)
+        assert not partition.log.open_transactions()
+        assert partition.last_stable_offset == partition.log.end == 6
