@@ -4,15 +4,11 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Coroutine
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 from twinlog.broker.mirrors.cutting import Cut, Cutting
-from twinlog.broker.mirrors.local_log import (
-    abort_open_transactions,
-    append_good,
-    facts_of,
-    write_pid_reset,
-)
+from twinlog.broker.mirrors.local_log import Step, Write, take_step, write
+from twinlog.broker.mirrors.own_state import OwnState, Save
 from twinlog.broker.mirrors.questions import Asked
 from twinlog.broker.mirrors.work import Fetcher, MirrorWork
 from twinlog.broker.partitions import Partition
@@ -21,19 +17,17 @@ from twinlog.mirroring import events as on
 from twinlog.mirroring.lag import LagInputs
 from twinlog.mirroring.partition import PartitionMirror
 from twinlog.mirroring.policy import MirrorPolicy
-from twinlog.mirroring.records import LastMirrorEpoch, MirrorPartition, home_key
-from twinlog.mirroring.shard import Known, WriteState
+from twinlog.mirroring.records import MirrorPartition
+from twinlog.mirroring.shard import Known
 from twinlog.mirroring.states import DesiredState, MirrorState
-from twinlog.model.errors import ApiError, CorruptBatchError, DiskError, ErrorCode
-from twinlog.model.ids import LeaderEpoch, Offset, TopicPartition
+from twinlog.model.errors import ApiError, DiskError, ErrorCode
+from twinlog.model.ids import TopicPartition
 
 log = logging.getLogger(__name__)
 
 STATE_RETRY_S: Final = 1.0
 BEGIN_AGAIN_S: Final = 5.0
-STATE_TIMEOUT_S: Final = 5.0
 REPLICAS_TIMEOUT_S: Final = 5.0
-_Step = do.ReadLog | do.AppendAbortMarkers | do.AppendPidReset
 _FENCED: Final = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH)
 
 
@@ -59,6 +53,7 @@ class DrivenPartition:
         self.desired = desired
         self._work: Final = work
         self._cutting: Final = Cutting(partition, self.key, work)
+        self._own_state: Final = OwnState(partition, self.key, work)
         self.policy: Final = policy
         self._machine = PartitionMirror(self.key, policy)
         self._life = 0
@@ -134,12 +129,7 @@ class DrivenPartition:
         """Read what is durable, as often as it takes; None once this life is over."""
         while life == self._life:
             try:
-                found: tuple[Known, ...] = await self._work.run_on_shard(
-                    home_key(self.key),
-                    lambda shard, _: shard.read_states([self.key]),
-                    STATE_TIMEOUT_S,
-                )
-                return found[0]
+                return await self._own_state.read()
             except ApiError as error:
                 fields = {"partition": str(self.of), "why": str(error)}
                 log.debug("mirror state cannot be read yet", extra=fields)
@@ -269,27 +259,14 @@ class DrivenPartition:
             self._fetcher.plan.drop(self.of)
             self._fetcher = None
 
-    def _write(self, effect: do.Append | do.BeginAt | do.RaiseLogStart) -> None:
-        try:
-            match effect:
-                case do.Append(batches):
-                    append_good(self.partition, batches)
-                case do.BeginAt(start):
-                    self.partition.restart_at(start)
-                case do.RaiseLogStart(start):
-                    self.partition.raise_start_to(start)
-        except CorruptBatchError as error:
-            self._write_failed(Offset(error.offset), error.why)
-        except (DiskError, ApiError) as error:
-            # Also a log start beyond the end, when the append it belongs to has failed.
-            self._write_failed(self.partition.log.end, str(error))
+    def _write(self, effect: Write) -> None:
+        failed = write(self.partition, effect)
+        if failed is not None:
+            self.deliver(failed)
 
-    def _write_failed(self, offset: Offset, why: str) -> None:
-        self.deliver(on.AppendFailed(offset, why, self.partition.log.end))
-
-    async def _save(self, effect: do.SaveState | do.SaveLastMirrorEpoch, life: int) -> None:
+    async def _save(self, save: Save, life: int) -> None:
         try:
-            event = await self._saved(effect)
+            event = await self._own_state.write(save)
         except ApiError as error:
             fields = {"partition": str(self.of), "why": str(error)}
             log.warning("mirror state not written, begun again", extra=fields)
@@ -299,31 +276,6 @@ class DrivenPartition:
                 self.begin()
             return
         self._answer(life, event)
-
-    async def _saved(self, effect: do.SaveState | do.SaveLastMirrorEpoch) -> on.Event:
-        key, epoch = home_key(self.key), self.partition.leader_epoch
-        if isinstance(effect, do.SaveLastMirrorEpoch):
-            last = LastMirrorEpoch(epoch=effect.epoch, log_end=effect.log_end)
-            await self._work.run_on_shard(
-                key,
-                lambda shard, _: shard.write_last_mirror_epoch(self.key, epoch, last),
-                STATE_TIMEOUT_S,
-            )
-            return on.LastMirrorEpochSaved(last)
-        write = WriteState(
-            of=self.key,
-            state=effect.state,
-            leader_epoch=LeaderEpoch(epoch),
-            expected_state_epoch=effect.expected_state_epoch,
-            previous=effect.previous,
-            error=effect.error,
-            retry_attempt=effect.retry_attempt,
-            failed_at_ms=self._work.clock.wall_ms(),
-        )
-        state_epoch: int = await self._work.run_on_shard(
-            key, lambda shard, _: shard.write_state(write), STATE_TIMEOUT_S
-        )
-        return on.StateSaved(effect.state, state_epoch)
 
     async def _cut(self, cut: Cut, life: int) -> None:
         """Cut the local log unless the machine, or its turn, is another by then."""
@@ -337,28 +289,13 @@ class DrivenPartition:
         if is_done:
             self._answer(life, event)
 
-    def _step(self, effect: _Step) -> None:
+    def _step(self, effect: Step) -> None:
         """Read or write the local log at once, and tell the machine."""
-        try:
-            event = self._stepped(effect)
-        except (ApiError, DiskError, CorruptBatchError) as error:
-            event = on.StepFailed(str(error), effect.turn)
-        if event is not None:
+        event = take_step(self.partition, effect, self._work.clock.wall_ms())
+        if isinstance(event, on.StepDone):
+            self._spawn(self._replicated(event, self._life))
+        else:
             self.deliver(event)
-
-    def _stepped(self, effect: _Step) -> on.Event | None:
-        partition, turn = self.partition, effect.turn
-        match effect:
-            case do.ReadLog(pid_reset_from):
-                return on.LogRead(facts_of(partition.log, pid_reset_from), turn)
-            case do.AppendAbortMarkers():
-                abort_open_transactions(partition, self._work.clock.wall_ms())
-            case do.AppendPidReset():
-                write_pid_reset(partition, self._work.clock.wall_ms())
-            case _:
-                assert_never(effect)
-        self._spawn(self._replicated(on.StepDone(turn), self._life))
-        return None
 
     async def _replicated(
         self, event: on.StepDone | on.ReplicasConverged | on.LogCommitted, life: int

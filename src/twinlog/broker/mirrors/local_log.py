@@ -1,12 +1,14 @@
 """What a mirror reads from and writes to the local log of a partition."""
 
 import os
-from typing import Final
+from typing import Final, assert_never
 
 from twinlog.broker.partitions import Partition
+from twinlog.mirroring import effects as do
+from twinlog.mirroring import events as on
 from twinlog.mirroring.alignment import LogFacts
 from twinlog.mirroring.batches import length_before
-from twinlog.model.errors import CorruptBatchError
+from twinlog.model.errors import ApiError, CorruptBatchError, DiskError
 from twinlog.model.ids import LeaderEpoch, Offset, ProducerId
 from twinlog.storage.log import PartitionLog
 from twinlog.wire.primitives import Buffer
@@ -17,6 +19,47 @@ from twinlog.wire.records.records import records_of
 READ_BYTES: Final = 1 << 20
 FIRST_COORDINATOR_EPOCH: Final = 0
 """Stands in the markers of a stop for the epoch of the transaction coordinator, who has no part."""
+
+Write = do.Append | do.BeginAt | do.RaiseLogStart
+Step = do.ReadLog | do.AppendAbortMarkers | do.AppendPidReset
+
+
+def write(partition: Partition, effect: Write) -> on.AppendFailed | None:
+    """Write what the source has told; give the failure if there is one."""
+    try:
+        match effect:
+            case do.Append(batches):
+                append_good(partition, batches)
+            case do.BeginAt(start):
+                partition.restart_at(start)
+            case do.RaiseLogStart(start):
+                partition.raise_start_to(start)
+    except CorruptBatchError as error:
+        return on.AppendFailed(Offset(error.offset), error.why, partition.log.end)
+    except (DiskError, ApiError) as error:
+        # Also a log start beyond the end, when the append it belongs to has failed.
+        return on.AppendFailed(partition.log.end, str(error), partition.log.end)
+    return None
+
+
+def take_step(
+    partition: Partition, effect: Step, wall_ms: int
+) -> on.LogRead | on.StepDone | on.StepFailed:
+    """Read or write the log for a machine that waits for it; StepDone still awaits replicas."""
+    turn = effect.turn
+    try:
+        match effect:
+            case do.ReadLog(pid_reset_from):
+                return on.LogRead(facts_of(partition.log, pid_reset_from), turn)
+            case do.AppendAbortMarkers():
+                abort_open_transactions(partition, wall_ms)
+            case do.AppendPidReset():
+                write_pid_reset(partition, wall_ms)
+            case _:
+                assert_never(effect)
+    except (ApiError, DiskError, CorruptBatchError) as error:
+        return on.StepFailed(str(error), turn)
+    return on.StepDone(turn)
 
 
 def facts_of(log: PartitionLog, pid_reset_from: Offset | None) -> LogFacts:

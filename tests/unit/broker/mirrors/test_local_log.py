@@ -2,14 +2,22 @@
 
 from pathlib import Path
 
+import pytest
+
 from support.batches import batch, pid_reset
 from support.mirror_bench import mirror_bench
 from twinlog.broker.mirrors.local_log import (
     abort_open_transactions,
     facts_of,
     has_pid_reset,
+    take_step,
+    write,
     write_pid_reset,
 )
+from twinlog.broker.partitions import Partition
+from twinlog.mirroring import effects as do
+from twinlog.mirroring import events as on
+from twinlog.model.errors import DiskError
 from twinlog.model.ids import LeaderEpoch, Offset, ProducerId
 from twinlog.storage.settings import LogSettings
 from twinlog.wire.records.control import ControlType, end_marker
@@ -90,3 +98,42 @@ async def test_a_transaction_is_aborted_whatever_epoch_the_source_s_coordinator_
         abort_open_transactions(partition, 1_000)
         assert not partition.log.open_transactions()
         assert partition.last_stable_offset == partition.log.end == 6
+
+
+async def test_a_write_that_fails_tells_where_the_log_ends(tmp_path: Path) -> None:
+    async with mirror_bench(tmp_path) as bench:
+        partition = bench.partition(epoch=5)
+        assert write(partition, do.Append(batch(3))) is None
+        assert write(partition, do.RaiseLogStart(Offset(2))) is None
+        bad = bytearray(batch(3, base_offset=3))
+        bad[-1] ^= 1
+        failed = write(partition, do.Append(bytes(bad)))
+        assert failed is not None
+        assert (failed.offset, failed.log_end) == (3, 3)
+        beyond = write(partition, do.RaiseLogStart(Offset(9)))
+        assert beyond is not None
+        assert beyond.log_end == 3
+        assert write(partition, do.BeginAt(Offset(8))) is None
+        assert (partition.log.start, partition.log.end) == (8, 8)
+
+
+async def test_a_step_tells_what_came_of_it(tmp_path: Path) -> None:
+    async with mirror_bench(tmp_path) as bench:
+        partition = bench.partition(epoch=5)
+        assert take_step(partition, do.AppendAbortMarkers(3), 1_000) == on.StepDone(3)
+        assert take_step(partition, do.AppendPidReset(4), 1_000) == on.StepDone(4)
+        read = take_step(partition, do.ReadLog(Offset(0), 5), 1_000)
+        assert isinstance(read, on.LogRead)
+        assert read.facts.has_pid_reset
+
+
+async def test_a_step_that_the_disk_refuses_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise DiskError("full")
+
+    monkeypatch.setattr(Partition, "append_own", refuse)
+    async with mirror_bench(tmp_path) as bench:
+        failed = take_step(bench.partition(), do.AppendPidReset(6), 1_000)
+        assert failed == on.StepFailed("full", 6)
