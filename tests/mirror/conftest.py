@@ -70,6 +70,7 @@ def proxied(proxied_kafka: ProxiedKafka) -> Iterator[ProxiedKafka]:
     """Give the proxied Kafka, and undo what a test did to the proxy."""
     yield proxied_kafka
     proxied_kafka.proxy.spoil(b"")
+    proxied_kafka.proxy.run_well()
     proxied_kafka.proxy.heal()
 
 

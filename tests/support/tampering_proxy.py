@@ -9,6 +9,7 @@ import re
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -37,12 +38,37 @@ class _Link:
     client: socket.socket
     broker: socket.socket
     is_silent: bool = False
+    carried_bytes: int = 0
 
     def close(self) -> None:
         for side in (self.client, self.broker):
             with contextlib.suppress(OSError):
                 side.shutdown(socket.SHUT_RDWR)
             side.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """How answers travel: so fast, so late, and until so many bytes came over one connection."""
+
+    bytes_per_s: float = 0.0
+    delay_s: float = 0.0
+    cut_at_bytes: int = 0
+
+    def carry(self, link: _Link, answer: bytes | bytearray) -> bool:
+        """Move one answer; False when the line broke on the way."""
+        if self.delay_s:
+            time.sleep(self.delay_s)
+        step = _CHUNK_BYTES if not self.bytes_per_s else max(1, int(self.bytes_per_s / 50))
+        for at in range(0, len(answer), step):
+            some = answer[at : at + step]
+            link.client.sendall(some)
+            link.carried_bytes += len(some)
+            if 0 < self.cut_at_bytes <= link.carried_bytes:
+                return False
+            if self.bytes_per_s:
+                time.sleep(len(some) / self.bytes_per_s)
+        return True
 
 
 class TamperingProxy:
@@ -54,6 +80,7 @@ class TamperingProxy:
         self._target_port = target_port
         self._mode = _Mode.OPEN
         self._marker = b""
+        self._line = _Line()
         self._links: list[_Link] = []
         self._lock = threading.Lock()
         self._listener: socket.socket | None = None
@@ -107,6 +134,17 @@ class TamperingProxy:
         """Flip a bit behind that marker in every answer that holds it; empty: spoil nothing."""
         self._marker = marker
 
+    def limp(self, *, bytes_per_s: float, delay_s: float, cut_at_bytes: int = 0) -> None:
+        """Be a slow line from now on; one that also breaks, when ``cut_at_bytes`` is not 0.
+
+        Each connection then ends once so many bytes came back over it, in the middle of an answer.
+        """
+        self._line = _Line(bytes_per_s, delay_s, cut_at_bytes)
+
+    def run_well(self) -> None:
+        """Be a good line again."""
+        self._line = _Line()
+
     def _accept(self, listener: socket.socket) -> None:
         while True:
             try:
@@ -152,8 +190,7 @@ class TamperingProxy:
         if at >= 0:
             answer[at + len(self._marker)] ^= 0x10
             self.spoilt_count += 1
-        link.client.sendall(size + answer)
-        return True
+        return self._line.carry(link, size + answer)
 
     @staticmethod
     def _run(work: Callable[[], None]) -> None:

@@ -3,6 +3,7 @@
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -87,3 +88,21 @@ def test_a_silent_connection_stays_open_and_silent_while_new_ones_heal(
             assert _ask(new, b"3") == b"3"
         with pytest.raises(TimeoutError):
             _ask(old, b"4")
+
+
+def test_a_slow_line_takes_its_time_and_one_that_breaks_ends_inside_an_answer(
+    proxy: TamperingProxy,
+) -> None:
+    text = b"x" * 4_000
+    proxy.limp(bytes_per_s=20_000, delay_s=0.05)
+    with _talk(proxy) as slow:
+        begun_s = time.monotonic()
+        assert _ask(slow, text) == text
+        assert time.monotonic() - begun_s > 0.2
+    proxy.limp(bytes_per_s=0, delay_s=0, cut_at_bytes=6_000)
+    with _talk(proxy) as broken:
+        assert _ask(broken, b"y" * 5_000) == b"y" * 5_000
+        assert len(_ask(broken, b"z" * 70_000)) < 70_000
+    proxy.run_well()
+    with _talk(proxy) as good:
+        assert _ask(good, b"w" * 70_000) == b"w" * 70_000
