@@ -12,6 +12,7 @@ _MODULES: Final = (
     "kafka.protocol.consumer",
     "kafka.protocol.metadata",
     "kafka.protocol.admin",
+    "kafka.protocol.sasl",
 )
 _OUR_NAMES: Final = {
     "FetchRequest": {"forgotten_topics_data": "forgotten_topics"},

@@ -15,6 +15,7 @@ from twinlog.wire.messages import (
     offsets,
     produce,
     replicas,
+    sasl,
     topics,
     transactions,
 )
@@ -33,6 +34,7 @@ _FAMILIES: Final = (
     configs,
     replicas,
     acls,
+    sasl,
     mirror_states,
     mirrors,
 )
