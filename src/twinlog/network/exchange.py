@@ -41,6 +41,7 @@ class Exchange(asyncio.BufferedProtocol):
         self._pending: dict[int, asyncio.Future[Buffer]] = {}
         self._abandoned: set[int] = set()
         self._slots = asyncio.Semaphore(IN_FLIGHT_MAX)
+        self._writing = asyncio.Lock()
         self._can_write = asyncio.Event()
         self._can_write.set()
         self._closed: asyncio.Future[None] = self._loop.create_future()
@@ -72,19 +73,25 @@ class Exchange(asyncio.BufferedProtocol):
         try:
             async with asyncio.timeout(timeout_s):
                 async with self._slots:
-                    await self._can_write.wait()
-                    return await self._answer_to(correlation_id, frame)
+                    # Who comes when there is room again goes behind those who waited for it.
+                    async with self._writing:
+                        await self._can_write.wait()
+                        answer = self._send(correlation_id, frame)
+                    return await self._answer_to(correlation_id, answer)
         except TimeoutError:
             why = f"no answer within {timeout_s:g} s"
             self.fail(why)
             raise PeerUnavailable(self._address, why) from None
 
-    async def _answer_to(self, correlation_id: int, frame: Parts) -> Buffer:
+    def _send(self, correlation_id: int, frame: Parts) -> asyncio.Future[Buffer]:
         if self._why is not None:
             raise PeerUnavailable(self._address, self._why)
         answer: asyncio.Future[Buffer] = self._loop.create_future()
         self._pending[correlation_id] = answer
         self._transport.writelines(cast("list[Buffer]", frame))
+        return answer
+
+    async def _answer_to(self, correlation_id: int, answer: asyncio.Future[Buffer]) -> Buffer:
         try:
             return await answer
         except asyncio.CancelledError:

@@ -49,6 +49,26 @@ async def test_big_requests_and_answers_pass() -> None:
         assert await asyncio.gather(*[ask(exchange, body) for body in bodies]) == bodies
 
 
+async def test_a_request_does_not_overtake_one_that_waits_for_room() -> None:
+    seen: list[bytes] = []
+
+    def noting(frame: Buffer, peer: Peer) -> Parts:
+        seen.append(bytes(frame)[4:])
+        return [framed(bytes(frame))]
+
+    async with (
+        listening(noting) as listener,
+        exchanging(listener.port) as exchange,
+        asyncio.TaskGroup() as tasks,
+    ):
+        exchange.pause_writing()
+        tasks.create_task(ask(exchange, b"first"))
+        await asyncio.sleep(0)
+        tasks.create_task(ask(exchange, b"second"))
+        exchange.resume_writing()
+    assert seen == [b"first", b"second"]
+
+
 async def test_no_more_than_a_bounded_number_of_requests_is_in_flight() -> None:
     wait: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
