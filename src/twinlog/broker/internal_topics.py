@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from twinlog.cluster.facts import CONSUMER_OFFSETS, MIRROR_STATE
 from twinlog.config.coordinators import OFFSETS_TOPIC_NUM_PARTITIONS, OFFSETS_TOPIC_SEGMENT_BYTES
 from twinlog.config.declare import Settings
-from twinlog.config.mirror import MIRROR_STATE_TOPIC_NUM_PARTITIONS
+from twinlog.config.mirror_broker import MIRROR_STATE_TOPIC_NUM_PARTITIONS
 from twinlog.model.ids import TopicName
 
 

@@ -16,7 +16,8 @@ from twinlog.cli.mirror_promote import promote
 from twinlog.cli.mirror_tables import FailedView, ListView, PartitionRow, StateView
 from twinlog.cli.mirror_verify import verify
 from twinlog.cli.mirror_wait import STATE_AFTER, wait, wait_after
-from twinlog.config.mirror import MIRROR, MIRROR_FAILED_RETRY_MAX_ATTEMPTS
+from twinlog.config.mirror import MIRROR
+from twinlog.config.mirror_broker import MIRROR_FAILED_RETRY_MAX_ATTEMPTS
 from twinlog.config.read import read_settings
 from twinlog.wire.messages import mirrors
 from twinlog.wire.messages.configs import (

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from twinlog.config import coordinators, logs, mirror, monitoring, network
+from twinlog.config import coordinators, logs, mirror_broker, monitoring, network
 from twinlog.config.checks import NOT_EMPTY, at_least, one_of
 from twinlog.config.declare import Setting, Settings, SettingSet, Synonym, Update
 from twinlog.config.foreign import is_foreign_to_the_broker
@@ -199,7 +199,7 @@ BROKER: Final = SettingSet(
         *monitoring.SETTINGS,
         *logs.SETTINGS,
         *coordinators.SETTINGS,
-        *mirror.BROKER_SETTINGS,
+        *mirror_broker.BROKER_SETTINGS,
     ),
     rules=(
         _ids_agree,

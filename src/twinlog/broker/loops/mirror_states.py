@@ -22,6 +22,7 @@ from twinlog.broker.partitions import Partition
 from twinlog.cluster.facts import MirrorFact, TopicFact
 from twinlog.cluster.image import ClusterImage
 from twinlog.config import mirror as keys
+from twinlog.config import mirror_broker as broker_keys
 from twinlog.config.declare import Settings
 from twinlog.config.topic import MIRROR_SUPPORT_UNCLEAN_LEADER_ELECTION, topic_settings
 from twinlog.mirroring import events as on
@@ -216,7 +217,7 @@ class MirrorStates:
             board=self._board,
             status=running.status,
             start_fetcher=self._start_fetcher,
-            fetcher_count=broker.settings[keys.MIRROR_NUM_REPLICA_FETCHERS],
+            fetcher_count=broker.settings[broker_keys.MIRROR_NUM_REPLICA_FETCHERS],
         )
 
     def _is_same_topic(self, name: TopicName, source_id: TopicId) -> bool:
@@ -279,8 +280,8 @@ def _policy(mirror: Settings, broker: Settings, *, supports_unclean: bool) -> Mi
         gap=GapPolicy(mirror[keys.MIRROR_GAP_POLICY]),
         supports_unclean_election=supports_unclean,
         failed=RetryPolicy(
-            backoff_ms_min=broker[keys.MIRROR_FAILED_RETRY_INITIAL_BACKOFF_MS],
-            backoff_ms_max=broker[keys.MIRROR_FAILED_RETRY_MAX_BACKOFF_MS],
-            attempts_max=broker[keys.MIRROR_FAILED_RETRY_MAX_ATTEMPTS],
+            backoff_ms_min=broker[broker_keys.MIRROR_FAILED_RETRY_INITIAL_BACKOFF_MS],
+            backoff_ms_max=broker[broker_keys.MIRROR_FAILED_RETRY_MAX_BACKOFF_MS],
+            attempts_max=broker[broker_keys.MIRROR_FAILED_RETRY_MAX_ATTEMPTS],
         ),
     )

@@ -12,28 +12,22 @@ from dataclasses import dataclass
 from typing import Final
 
 from twinlog.broker.context import Broker
-from twinlog.broker.internal_topics import offsets_topic
 from twinlog.broker.mirror_board import CONFIGS, GROUPS, TOPICS
+from twinlog.broker.mirrors.group_following import GroupFollowing
 from twinlog.broker.mirrors.own_topics import config_changes, own_topics, start_topics, stop_topics
-from twinlog.broker.mirrors.source import group_matcher, topic_excluder, topic_matcher
-from twinlog.broker.mirrors.source_reads import (
-    consumer_groups,
-    group_offsets,
-    seen_topics,
-    topic_overrides,
-)
+from twinlog.broker.mirrors.source import topic_excluder, topic_matcher
+from twinlog.broker.mirrors.source_reads import seen_topics, topic_overrides
 from twinlog.broker.mirrors.work import MirrorWork
 from twinlog.cluster.changes import Change
 from twinlog.cluster.facts import DesiredState, TopicFact
 from twinlog.cluster.image import ClusterImage
 from twinlog.cluster.topics import grow_topic
 from twinlog.config import mirror as keys
-from twinlog.groups.commands import CommittedOffset
+from twinlog.config import mirror_broker as broker_keys
 from twinlog.mirroring import events as on
-from twinlog.mirroring.group_sync import LocalRange, plan_group
 from twinlog.mirroring.topic_sync import SeenTopic, Suspicions, plan_topics
 from twinlog.model.errors import ApiError, ErrorCode
-from twinlog.model.ids import LeaderEpoch, Offset, TopicName, TopicPartition
+from twinlog.model.ids import TopicName
 from twinlog.network.exchange import PeerUnavailable
 
 log = logging.getLogger(__name__)
@@ -41,7 +35,6 @@ log = logging.getLogger(__name__)
 SOON_S: Final = 1.0
 LEADERS_AGAIN_S: Final = 0.5
 FAILED_AGAIN_S: Final = 5.0
-GROUP_TIMEOUT_S: Final = 5.0
 NEVER_S: Final = 3_600.0
 
 
@@ -62,14 +55,14 @@ class MirrorSync:
         self._work: Final = work
         self._broker: Final = broker
         self._suspicions: Final = Suspicions()
-        self._synced: Final[dict[str, dict[TopicPartition, Offset]]] = {}
-        refresh_ms: int = broker.settings[keys.MIRROR_METADATA_REFRESH_INTERVAL_MS]
+        self._groups: Final = GroupFollowing(work, broker)
+        refresh_ms: int = broker.settings[broker_keys.MIRROR_METADATA_REFRESH_INTERVAL_MS]
         groups_ms: int = work.settings[keys.GROUPS_SYNC_INTERVAL_MS]
         refresh_s = refresh_ms / 1000 or NEVER_S
         self._topics: Final = Job(TOPICS, refresh_s, self.sync_topics)
         self._jobs: Final = (
             self._topics,
-            Job(GROUPS, groups_ms / 1000, self.sync_groups),
+            Job(GROUPS, groups_ms / 1000, self._groups.sync),
         )
 
     async def run(self) -> None:
@@ -195,97 +188,6 @@ class MirrorSync:
             self._work.board.task_failed(self._work.status, CONFIGS, str(error))
             return
         self._work.status.task_errors[CONFIGS] = None
-
-    # Groups
-
-    async def sync_groups(self) -> None:
-        """Bring the offsets of the source's groups over, as far as the records are here."""
-        mirrored = self._mirrored()
-        if not mirrored:
-            return
-        peers = self._work.source.peers
-        if not peers.nodes:
-            await peers.refresh(())
-        is_wanted = group_matcher(self._work.settings)
-        groups = sorted(filter(is_wanted, await consumer_groups(self._work.source)))
-        failures: list[str] = []
-        for group in dict.fromkeys([*groups, *self._synced]):
-            try:
-                await self._sync_group(group, mirrored)
-            except ApiError as error:
-                failures.append(f"{group}: {error.why}")
-        if failures:
-            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "; ".join(failures[:10]))
-
-    async def _sync_group(self, group: str, mirrored: dict[TopicPartition, LocalRange]) -> None:
-        source, groups = self._work.source, self._broker.groups
-        coordinator = await source.peers.coordinator_of(group)
-        at_source = await group_offsets(source, group, coordinator)
-        synced = self._synced.get(group, {})
-        if not synced and not at_source.keys() & mirrored.keys():
-            return
-        topic = offsets_topic(self._broker.settings)
-        await self._broker.new_topics.ensure(topic.name, topic.partition_count, topic.config)
-        here: dict[TopicPartition, CommittedOffset] = await groups.run(
-            group, lambda shard, _: shard.offsets_of(group), timeout_s=GROUP_TIMEOUT_S
-        )
-        plan = plan_group(at_source, {of: one.offset for of, one in here.items()}, mirrored, synced)
-        live = self._mirrored()  # a stop may have been asked for meanwhile
-        wall_ms = self._broker.clock.wall_ms()
-        changes: dict[TopicPartition, CommittedOffset | None] = {
-            of: CommittedOffset(one.offset, one.leader_epoch, one.metadata, wall_ms)
-            for of, one in plan.commit.items()
-            if of in live
-        }
-        changes |= {of: None for of in plan.delete if of in live}
-        if changes and not await self._commit(group, changes):
-            return
-        now = self._synced.setdefault(group, {})
-        for of, committed in changes.items():
-            if committed is None:
-                now.pop(of, None)
-            else:
-                now[of] = committed.offset
-        for of in at_source.keys() & mirrored.keys():
-            if of not in changes and of in here:
-                now[of] = here[of].offset
-
-    async def _commit(
-        self, group: str, changes: dict[TopicPartition, CommittedOffset | None]
-    ) -> bool:
-        """Write offsets unless the group has members here: then they are its own."""
-        try:
-            await self._broker.groups.run(
-                group,
-                lambda shard, _: shard.commit_for_mirror(group, changes),
-                timeout_s=GROUP_TIMEOUT_S,
-            )
-        except ApiError as error:
-            if error.code != ErrorCode.NON_EMPTY_GROUP:
-                raise
-            log.debug("group is active here, left alone", extra={"group": group})
-            return False
-        return True
-
-    def _mirrored(self) -> dict[TopicPartition, LocalRange]:
-        """Give what is mirrored of every partition whose offsets this mirror may write now."""
-        ranges: dict[TopicPartition, LocalRange] = {}
-        for topic in self._broker.facts.image.topics_of_mirror(self._work.name):
-            if not _is_live(topic):
-                continue
-            for index in range(len(topic.partitions)):
-                of = TopicPartition(topic.name, index)
-                partition = self._broker.partitions.find(of)
-                if partition is not None:
-                    start, end = partition.log.start, partition.high_watermark
-                    epoch_at = partition.log.epochs.epoch_at
-                    ranges[of] = LocalRange(
-                        start,
-                        end,
-                        LeaderEpoch(epoch_at(start)),
-                        LeaderEpoch(epoch_at(Offset(end - 1))),
-                    )
-        return ranges
 
 
 def _is_live(topic: TopicFact) -> bool:
