@@ -275,7 +275,9 @@ class Alignment:
             return TailLost(why)
         why += (
             "; an unclean leader election at the source is implied, and "
-            "mirror.support.unclean.leader.election is false, so nothing was cut here"
+            "mirror.support.unclean.leader.election is false, so nothing was cut here: set it to "
+            "true for this topic and use --recover to follow the source (what is cut is saved "
+            "first), or --stop to keep what is here"
         )
         return Refused(why, is_retryable=False)
 
