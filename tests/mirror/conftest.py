@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.client_drivers import CLIENTS, Client
+from support.kafka_cluster import KafkaCluster
 from support.kafka_install import KAFKA_4, is_ci, require
 from support.kafka_node import KafkaNode
 from support.proxied_kafka import ProxiedKafka
@@ -72,6 +73,25 @@ def proxied(proxied_kafka: ProxiedKafka) -> Iterator[ProxiedKafka]:
     proxied_kafka.proxy.spoil(b"")
     proxied_kafka.proxy.run_well()
     proxied_kafka.proxy.heal()
+
+
+@pytest.fixture(scope="session")
+def trio_for_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+    """Run three brokers of Kafka 4 with a controller beside them."""
+    require(KAFKA_4)
+    cluster = KafkaCluster(tmp_path_factory.mktemp("kafka-trio"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture
+def trio(trio_for_all: KafkaCluster) -> Iterator[KafkaCluster]:
+    """Give the three brokers, and bring back those that a test left dead or frozen."""
+    yield trio_for_all
+    trio_for_all.revive()
 
 
 def _why_unusable(client: Client) -> str | None:

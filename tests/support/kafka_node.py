@@ -130,7 +130,7 @@ class KafkaNode:
 
     def _format(self) -> None:
         joining = self._joins is not None
-        cluster_id = self._joins.cluster_id if self._joins else _random_uuid()
+        cluster_id = self._joins.cluster_id if self._joins else random_uuid()
         how = "--no-initial-controllers" if joining else "--standalone"
         arguments = ("format", "-t", cluster_id, "-c", str(self._properties), how)
         run_tool(self.version, "kafka.tools.StorageTool", *arguments)
@@ -167,7 +167,7 @@ class KafkaNode:
         }
 
 
-def _random_uuid() -> str:
+def random_uuid() -> str:
     """A random id as Kafka prints them; one that begins with a dash would look like an option."""
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
