@@ -18,24 +18,14 @@ from twinlog.mirroring.aligning import (
     Refused,
     TailLost,
 )
-from twinlog.mirroring.effects import (
-    AwaitCommit,
-    AwaitReplicas,
-    BumpEpoch,
-    Effect,
-    ReadLog,
-    StopFetching,
-)
+from twinlog.mirroring.effects import AwaitReplicas, BumpEpoch, Effect, StopFetching
 from twinlog.mirroring.events import (
     AppendFailed,
     DesiredChanged,
     Diverged,
     Event,
     Fetched,
-    LastMirrorEpochSaved,
     LeaderEpochSeen,
-    LogCommitted,
-    LogRead,
     RecoverAsked,
     ReplicasConverged,
     SourceLeaderMoved,
@@ -53,9 +43,9 @@ from twinlog.mirroring.policy import MirrorPolicy
 from twinlog.mirroring.records import LastMirrorEpoch, MirrorPartition
 from twinlog.mirroring.standing import Standing
 from twinlog.mirroring.states import ALIGNING, DesiredState, MirrorState, may_step
-from twinlog.mirroring.stopping import next_step
+from twinlog.mirroring.stopping import AllWritten, LookAgain, StopFailed, Stopping
 from twinlog.model.errors import ErrorCode, error_name, is_retriable
-from twinlog.model.ids import NO_EPOCH, LeaderEpoch, Offset
+from twinlog.model.ids import NO_EPOCH, LeaderEpoch
 
 EPOCH_WAIT_MS: Final = 5_000
 """How long a raised leader epoch may take to be seen before it is asked for again."""
@@ -81,6 +71,7 @@ class PartitionMirror:
     _saving: MirrorState | None = None
     _alignment: Alignment | None = None
     _following: Following | None = None
+    _stopping: Stopping | None = None
     _failure: tuple[str, bool] | None = None
     """Why the partition fails as soon as the state under way is committed, and if it is retried."""
     _doubted: Doubtful | None = None
@@ -179,7 +170,7 @@ class PartitionMirror:
     def _leave(self) -> list[Effect]:
         """Let go of what is being done."""
         effects: list[Effect] = [StopFetching()] if self._following is not None else []
-        self._following = self._alignment = None
+        self._following = self._alignment = self._stopping = None
         self.deadline_ms = None
         self.turn += 1
         return effects
@@ -207,7 +198,7 @@ class PartitionMirror:
         if self.state == MirrorState.PAUSING:
             return self._save(MirrorState.PAUSED)
         if self.state == MirrorState.STOPPING:
-            return self._read_for_stop()
+            return self._look_for_stop()
         if self.state == MirrorState.FAILED:
             delay_ms = self.standing.retry_delay_ms(self.policy.failed, self._chance)
             self.deadline_ms = None if delay_ms is None else self._now_ms + delay_ms
@@ -233,7 +224,7 @@ class PartitionMirror:
         if self.state == MirrorState.FAILED:
             return self._save(self.standing.retry_target)
         if self.state == MirrorState.STOPPING:
-            return self._read_for_stop()
+            return self._look_for_stop()
         if self._alignment is not None and self._alignment.is_waiting_for_epoch:
             self.deadline_ms = self._now_ms + EPOCH_WAIT_MS
             return self._alignment.again()
@@ -297,7 +288,7 @@ class PartitionMirror:
             return []
         self.own_epoch = event.epoch
         if self.state == MirrorState.STOPPING and self.deadline_ms is not None:
-            return self._read_for_stop()  # it was waited for
+            return self._look_for_stop()  # it was waited for
         return self._on_alignment_answer(event)
 
     def _on_alignment_answer(self, event: Event) -> list[Effect]:
@@ -371,30 +362,32 @@ class PartitionMirror:
 
     # Stopping
 
-    def _read_for_stop(self) -> list[Effect]:
+    def _look_for_stop(self) -> list[Effect]:
         self.turn += 1
-        saved = self.last_mirror_epoch
         self.deadline_ms = None
-        return [ReadLog(None if saved is None else Offset(saved.log_end), self.turn)]
+        self._stopping = Stopping(
+            turn=self.turn,
+            saved=self.last_mirror_epoch,
+            was_mirroring=self.standing.had_begun,
+        )
+        return [self._stopping.look()]
 
     def _on_stop_answer(self, event: Event) -> list[Effect]:
-        match event:
-            case LogRead(facts):
-                saved, had_begun = self.last_mirror_epoch, self.standing.had_begun
-                step = next_step(facts, saved, self.own_epoch, self.turn, was_mirroring=had_begun)
-                if step is None:
-                    return [AwaitCommit(self.turn)]
-                if isinstance(step, BumpEpoch):
-                    self.deadline_ms = self._now_ms + EPOCH_WAIT_MS
-                return [step]
-            case LastMirrorEpochSaved(saved):
-                self.last_mirror_epoch = saved
-                return self._read_for_stop()
-            case StepDone():
-                return self._read_for_stop()
-            case LogCommitted():
-                return self._save(MirrorState.STOPPED)
-            case StepFailed(why):
-                return self._fail(why)
-            case _:
+        if self._stopping is None:
+            return []
+        step = self._stopping.on(event, self.own_epoch)
+        match step:
+            case None:
                 return []
+            case LookAgain(saved):
+                self.last_mirror_epoch = saved
+                return self._look_for_stop()
+            case AllWritten():
+                return self._save(MirrorState.STOPPED)
+            case StopFailed(why):
+                return self._fail(why)
+            case BumpEpoch():
+                self.deadline_ms = self._now_ms + EPOCH_WAIT_MS
+                return [step]
+            case _:
+                return [step]

@@ -6,38 +6,94 @@ aborted in it; a producer reset is written; STOPPED is committed. Whoever takes 
 asks ``next_step`` again and goes on where the last one ended. Nothing is asked of the source.
 """
 
+from dataclasses import dataclass
+
 from twinlog.mirroring.alignment import LogFacts
 from twinlog.mirroring.effects import (
     AppendAbortMarkers,
     AppendPidReset,
+    AwaitCommit,
     BumpEpoch,
     Effect,
+    ReadLog,
     SaveLastMirrorEpoch,
 )
+from twinlog.mirroring.events import (
+    Event,
+    LastMirrorEpochSaved,
+    LogCommitted,
+    LogRead,
+    StepDone,
+    StepFailed,
+)
 from twinlog.mirroring.records import LastMirrorEpoch
-from twinlog.model.ids import NO_EPOCH, LeaderEpoch
+from twinlog.model.ids import NO_EPOCH, LeaderEpoch, Offset
 
 
-def next_step(
-    facts: LogFacts,
-    saved: LastMirrorEpoch | None,
-    own_epoch: LeaderEpoch,
-    turn: int,
-    *,
-    was_mirroring: bool,
-) -> Effect | None:
-    """Give the next order, or None when all is written and only has to be committed.
+@dataclass(frozen=True, slots=True)
+class LookAgain:
+    """Something was done: what comes next is decided anew, with this last mirror epoch."""
+
+    saved: LastMirrorEpoch | None
+
+
+@dataclass(frozen=True, slots=True)
+class AllWritten:
+    """Everything that a stop writes is committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopFailed:
+    """A step could not be done."""
+
+    why: str
+
+
+StopStep = Effect | LookAgain | AllWritten | StopFailed | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """One look at what is left to do; ``turn`` marks what it asks and orders.
 
     ``saved`` is of this stop: it is deleted together with the step to MIRRORING. A partition that
     had not begun ``was_mirroring`` holds nothing that came from the source by this mirror.
     """
-    if saved is None or saved.log_end > facts.end:
-        epoch = facts.latest_epoch if was_mirroring else NO_EPOCH
-        return SaveLastMirrorEpoch(epoch, facts.end)
-    if own_epoch <= saved.epoch:
-        return BumpEpoch(LeaderEpoch(saved.epoch + 1))
-    if facts.open_transactions:
-        return AppendAbortMarkers(turn)
-    if not facts.has_pid_reset:
-        return AppendPidReset(turn)
-    return None
+
+    turn: int
+    saved: LastMirrorEpoch | None
+    was_mirroring: bool
+
+    def look(self) -> ReadLog:
+        """Give the question that begins it."""
+        return ReadLog(None if self.saved is None else Offset(self.saved.log_end), self.turn)
+
+    def on(self, event: Event, own_epoch: LeaderEpoch) -> StopStep:
+        """Take an answer; give the next order, or how it came out; None for other events."""
+        match event:
+            case LogRead(facts):
+                return self.next_step(facts, own_epoch) or AwaitCommit(self.turn)
+            case LastMirrorEpochSaved(saved):
+                return LookAgain(saved)
+            case StepDone():
+                return LookAgain(self.saved)
+            case LogCommitted():
+                return AllWritten()
+            case StepFailed(why):
+                return StopFailed(why)
+            case _:
+                return None
+
+    def next_step(self, facts: LogFacts, own_epoch: LeaderEpoch) -> Effect | None:
+        """Give the next order, or None when all is written and only has to be committed."""
+        saved = self.saved
+        if saved is None or saved.log_end > facts.end:
+            epoch = facts.latest_epoch if self.was_mirroring else NO_EPOCH
+            return SaveLastMirrorEpoch(epoch, facts.end)
+        if own_epoch <= saved.epoch:
+            return BumpEpoch(LeaderEpoch(saved.epoch + 1))
+        if facts.open_transactions:
+            return AppendAbortMarkers(self.turn)
+        if not facts.has_pid_reset:
+            return AppendPidReset(self.turn)
+        return None

@@ -8,8 +8,15 @@ from twinlog.mirroring.effects import (
     Effect,
     SaveLastMirrorEpoch,
 )
+from twinlog.mirroring.events import (
+    LastMirrorEpochSaved,
+    LogCommitted,
+    StepDone,
+    StepFailed,
+    TimeCame,
+)
 from twinlog.mirroring.records import LastMirrorEpoch
-from twinlog.mirroring.stopping import next_step
+from twinlog.mirroring.stopping import AllWritten, LookAgain, StopFailed, Stopping
 from twinlog.model.epochs import EpochStart
 from twinlog.model.ids import LeaderEpoch, Offset
 
@@ -21,7 +28,7 @@ def step(
 ) -> Effect | None:
     epochs = (EpochStart(LeaderEpoch(3), Offset(0)),)
     facts = LogFacts(Offset(0), Offset(100), epochs, open_count, has_reset)
-    return next_step(facts, saved, LeaderEpoch(own), 1, was_mirroring=True)
+    return Stopping(1, saved, was_mirroring=True).next_step(facts, LeaderEpoch(own))
 
 
 def test_the_steps_come_in_their_order() -> None:
@@ -35,3 +42,13 @@ def test_the_steps_come_in_their_order() -> None:
 def test_a_last_mirror_epoch_beyond_the_log_is_written_anew() -> None:
     beyond = LastMirrorEpoch(epoch=3, log_end=200)
     assert step(beyond, 4) == SaveLastMirrorEpoch(LeaderEpoch(3), Offset(100))
+
+
+def test_what_was_done_is_looked_at_again_with_what_is_durable_by_then() -> None:
+    stopping = Stopping(1, None, was_mirroring=True)
+    own = LeaderEpoch(4)
+    assert stopping.on(LastMirrorEpochSaved(SAVED), own) == LookAgain(SAVED)
+    assert stopping.on(StepDone(1), own) == LookAgain(None)
+    assert stopping.on(StepFailed("the disk is full", 1), own) == StopFailed("the disk is full")
+    assert stopping.on(LogCommitted(1), own) == AllWritten()
+    assert stopping.on(TimeCame(), own) is None
