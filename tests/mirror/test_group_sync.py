@@ -88,6 +88,28 @@ def test_offsets_follow_the_source_s_forwards_backwards_and_away(synced: Synced)
     synced.await_offset(group, 0, None)
 
 
+def test_a_group_deleted_while_twinlog_was_down_goes_and_what_a_consumer_moved_stays(
+    synced: Synced,
+) -> None:
+    gone, moved = f"gone from {synced.topic}", f"moved at {synced.topic}"
+    for group in (gone, moved):
+        synced.commit(group, p0=10, p1=100)
+        synced.await_offset(group, 0, 10)
+        synced.await_offset(group, 1, 100)
+    # A consumer here that stands where the source's stood: the same offset, and its own.
+    commit(synced.twinlog, moved, synced.positions(p0=10))
+    synced.twinlog.stop()
+    admin = admin_of(synced.source)
+    for future in admin.delete_consumer_groups([gone, moved]).values():
+        future.result(timeout=20)
+    synced.twinlog.start()
+    synced.await_offset(gone, 0, None)
+    synced.await_offset(gone, 1, None)
+    synced.await_offset(moved, 1, None)
+    synced.let_rounds_pass()
+    assert committed_offset(synced.twinlog, moved, synced.topic, 0) == 10
+
+
 def test_an_offset_below_the_start_is_the_start_and_the_lag_is_never_negative(
     synced: Synced,
 ) -> None:

@@ -117,6 +117,8 @@ class CommittedOffset:
     committed_at_ms: int = -1
     expires_at_ms: int | None = None
     """Set only when the client chose its own retention (OffsetCommit up to v4)."""
+    brought_by: str = ""
+    """The mirror that brought it from its source; a client that commits takes it over."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,14 @@ class Offsets:
         """Give the groups that have offsets."""
         return tuple(self._by_group)
 
+    def groups_brought_by(self, mirror: str) -> tuple[str, ...]:
+        """Give the groups that have an offset which ``mirror`` brought."""
+        return tuple(
+            group_id
+            for group_id, offsets in self._by_group.items()
+            if any(committed.brought_by == mirror for committed in offsets.values())
+        )
+
     def tombstones(self, group_id: str, which: Iterable[TopicPartition]) -> list[StateRecord]:
         """Give the records that delete these offsets of a group, where it has them."""
         offsets = self.of(group_id)

@@ -4,10 +4,13 @@ Both begin with their version as an int16. The version of a key tells what the r
 an offset, 2 a classic group; others belong to kinds of groups we do not know, and are skipped.
 
 Values are written in v3 (an offset that carries its own expiry in v1, the only version with that
-field), which every Kafka since 2.1 reads; v0-4 are read.
+field), which every Kafka since 2.1 reads; v0-4 are read. An offset that a mirror brought says so in
+a tagged field of v4, the first version that has such fields: so what is whose is never in doubt,
+and costs no write of its own.
 """
 
 import struct
+from sys import intern
 from typing import Annotated, Any, Final, TypeVar
 
 from twinlog.coordination.outcome import StateRecord
@@ -16,7 +19,7 @@ from twinlog.model.errors import WireError
 from twinlog.model.ids import LeaderEpoch, Offset, TopicName, TopicPartition
 from twinlog.wire.codec import decode_from, encode_bytes
 from twinlog.wire.primitives import Int32, Int64
-from twinlog.wire.schema import message, since, until
+from twinlog.wire.schema import message, since, tag, until
 
 T = TypeVar("T")
 
@@ -26,6 +29,8 @@ VALUE_VERSION: Final = 3
 VALUE_VERSION_WITH_EXPIRY: Final = 1
 VALUE_VERSION_MAX: Final = 4
 VALUE_FLEXIBLE_SINCE: Final = 4
+BROUGHT_BY_TAG: Final = 12_004
+"""Ours, and far from the numbers that Kafka may come to use."""
 
 _VERSION: Final = struct.Struct(">h")
 
@@ -48,6 +53,7 @@ class OffsetCommitValue:
     metadata: str
     commit_timestamp: Int64
     expire_timestamp: Annotated[Int64, since(1), until(1)] = -1
+    brought_by: Annotated[str, since(4), tag(BROUGHT_BY_TAG)] = ""
 
 
 @message
@@ -95,8 +101,11 @@ def offset_record(group_id: str, of: TopicPartition, committed: CommittedOffset)
         metadata=committed.metadata,
         commit_timestamp=committed.committed_at_ms,
         expire_timestamp=-1 if expires_at_ms is None else expires_at_ms,
+        brought_by=committed.brought_by,
     )
     version = VALUE_VERSION if expires_at_ms is None else VALUE_VERSION_WITH_EXPIRY
+    if committed.brought_by:
+        version = VALUE_FLEXIBLE_SINCE
     return StateRecord(_offset_key(group_id, of), _encode(value, version))
 
 
@@ -139,6 +148,7 @@ def decode_offset(value: bytes) -> CommittedOffset:
         metadata=found.metadata,
         committed_at_ms=found.commit_timestamp,
         expires_at_ms=None if found.expire_timestamp == -1 else found.expire_timestamp,
+        brought_by=intern(found.brought_by),
     )
 
 
@@ -157,7 +167,8 @@ def _group_key(group_id: str) -> bytes:
 
 
 def _encode(what: Any, version: int) -> bytes:
-    return _VERSION.pack(version) + encode_bytes(what, version, flexible=False)
+    flexible = version >= VALUE_FLEXIBLE_SINCE  # keys have no such version
+    return _VERSION.pack(version) + encode_bytes(what, version, flexible=flexible)
 
 
 def _version(data: bytes) -> int:

@@ -238,6 +238,10 @@ class GroupShard:
         group = self._groups.get(group_id)
         return Outcome(group is not None and group.is_active)
 
+    def groups_brought_by(self, mirror: str) -> Outcome[tuple[str, ...]]:
+        """Give the groups that still have an offset which ``mirror`` brought."""
+        return Outcome(self._offsets.groups_brought_by(mirror))
+
     def commit_for_mirror(
         self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset | None]
     ) -> Outcome[None]:

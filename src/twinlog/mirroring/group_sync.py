@@ -2,9 +2,13 @@
 
 Per partition, not per group: one that is ahead or unknown does not hold up the others. An offset
 is never beyond what is mirrored, nor below what is still there.
+
+What a mirror brought is marked as brought, in the record of the offset itself: a client that
+commits here writes its own record without the mark, so that what is deleted because the source has
+deleted it is never somebody else's, also when the two are equal, and also after a restart.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from twinlog.model.ids import NO_EPOCH, LeaderEpoch, Offset, TopicPartition
@@ -44,13 +48,13 @@ def plan_group(
     at_source: Mapping[TopicPartition, SourceOffset],
     here: Mapping[TopicPartition, Offset],
     mirrored: Mapping[TopicPartition, LocalRange],
-    synced: Mapping[TopicPartition, Offset],
+    brought: Collection[TopicPartition],
 ) -> GroupPlan:
     """Compare a group's offsets.
 
     ``mirrored`` has the partitions whose offsets this mirror may write now; no other is touched.
-    ``synced`` is what this mirror wrote last: what the source has deleted since is deleted here,
-    unless somebody else moved it.
+    ``brought`` are those of ``here`` that this mirror brought and nobody committed since: what the
+    source has deleted of them is deleted here.
     """
     commit: dict[TopicPartition, SourceOffset] = {}
     for of, committed in at_source.items():
@@ -62,10 +66,22 @@ def plan_group(
             commit[of] = clamped
     delete = frozenset(
         of
-        for of, offset in synced.items()
-        if of in mirrored and of not in at_source and here.get(of) == offset
+        for of in brought
+        if of in mirrored and of in here and _is_gone(at_source.get(of))
     )
     return GroupPlan(commit, delete)
+
+
+def mark_of(mirror: str, source_cluster_id: str) -> str:
+    """Give what marks the offsets that a mirror brings.
+
+    A mirror of another source is another mirror, also under the same name.
+    """
+    return f"{mirror}@{source_cluster_id}"
+
+
+def _is_gone(at_source: SourceOffset | None) -> bool:
+    return at_source is None or at_source.offset < 0
 
 
 def clamp(committed: SourceOffset, bounds: LocalRange) -> SourceOffset:

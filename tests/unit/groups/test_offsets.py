@@ -12,6 +12,7 @@ from twinlog.model.ids import Offset, TopicName, TopicPartition
 READ = TopicPartition(TopicName("read"), 0)
 UNREAD = TopicPartition(TopicName("unread"), 0)
 RETENTION_MS = 1_000
+BROUGHT = CommittedOffset(Offset(1), brought_by="m")
 OFFSETS = {
     READ: CommittedOffset(Offset(1), committed_at_ms=100),
     UNREAD: CommittedOffset(Offset(2), committed_at_ms=100),
@@ -103,3 +104,15 @@ def test_a_deleted_topic_takes_the_offsets_of_all_groups_with_it(topic: str, cou
     offsets.replay("h", READ, OFFSETS[READ])
     offsets.replay("h", UNREAD, OFFSETS[UNREAD])
     assert len(offsets.tombstones_of_topics(frozenset({TopicName(topic)}))) == count
+
+
+def test_groups_that_a_mirror_brought_offsets_of_are_those_that_nobody_committed_since() -> None:
+    offsets = Offsets()
+    for name in ("kept", "half", "taken over"):
+        for of in (READ, UNREAD):
+            offsets.replay(name, of, BROUGHT)
+    offsets.replay("half", READ, CommittedOffset(Offset(1)))
+    for of in (READ, UNREAD):
+        offsets.replay("taken over", of, CommittedOffset(Offset(1)))
+    assert offsets.groups_brought_by("m") == ("kept", "half")
+    assert offsets.groups_brought_by("other") == ()

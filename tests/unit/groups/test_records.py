@@ -43,6 +43,16 @@ def test_an_offset_with_its_own_expiry_is_written_in_the_version_that_has_it() -
     assert decode_offset(record.value) == committed
 
 
+def test_an_offset_that_a_mirror_brought_says_so_where_kafka_passes_it_over() -> None:
+    committed = CommittedOffset(Offset(42), LeaderEpoch(3), "note", 1_000, brought_by="m@source")
+    record = offset_record("group", OF, committed)
+    tagged = b"\x01" + b"\xe4\x5d" + b"\x09" + b"\x09m@source"
+    assert record.value == (
+        b"\0\4" + struct.pack(">qi", 42, 3) + b"\5note" + struct.pack(">q", 1_000) + tagged
+    )
+    assert decode_offset(record.value) == committed
+
+
 def test_a_group_has_kafkas_bytes() -> None:
     member = MemberMetadata(
         member_id="m",

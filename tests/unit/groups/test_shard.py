@@ -158,6 +158,16 @@ def test_a_mirror_commits_over_an_empty_group_and_follows_deletions() -> None:
     assert shard.offsets_of("g").reply == {}
 
 
+def test_what_a_mirror_brought_is_known_until_a_client_commits() -> None:
+    shard = GroupShard(GroupSettings())
+    brought = CommittedOffset(Offset(9), brought_by="m")
+    take(shard, shard.commit_for_mirror("g", {OF: brought, OTHER: brought}))
+    assert shard.groups_brought_by("m").reply == ("g",)
+    own = CommittedOffset(Offset(9))
+    take(shard, shard.commit_for_mirror("g", {OF: own, OTHER: own}))
+    assert shard.groups_brought_by("m").reply == ()
+
+
 def test_a_mirror_never_touches_a_group_that_lives_here() -> None:
     player = a_stable_group()
     assert player.shard.is_active(GROUP).reply is True

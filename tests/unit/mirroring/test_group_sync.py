@@ -1,6 +1,12 @@
 """What brings a group's offsets in step with the source."""
 
-from twinlog.mirroring.group_sync import GroupPlan, LocalRange, SourceOffset, plan_group
+from twinlog.mirroring.group_sync import (
+    GroupPlan,
+    LocalRange,
+    SourceOffset,
+    mark_of,
+    plan_group,
+)
 from twinlog.model.ids import LeaderEpoch, Offset, TopicName, TopicPartition
 
 A, B, C = (TopicPartition(TopicName("t"), partition) for partition in range(3))
@@ -22,7 +28,7 @@ def test_an_offset_is_never_beyond_what_is_mirrored_nor_below_its_start() -> Non
 
 
 def test_partitions_that_are_not_mirrored_are_left_alone_one_by_one() -> None:
-    plan = plan_group({A: at(50), B: at(50)}, {}, {B: RANGE}, {A: Offset(1)})
+    plan = plan_group({A: at(50), B: at(50)}, {}, {B: RANGE}, {A})
     assert plan == GroupPlan({B: at(50)})
 
 
@@ -30,8 +36,15 @@ def test_an_offset_that_was_never_committed_is_none() -> None:
     assert plan_group({A: at(-1)}, {}, {A: RANGE}, {}) == GroupPlan()
 
 
-def test_what_the_source_deleted_is_deleted_here_unless_somebody_moved_it() -> None:
+def test_what_the_source_deleted_is_deleted_here_unless_it_is_somebody_else_s() -> None:
     mirrored = {A: RANGE, B: RANGE}
-    synced = {A: Offset(50), B: Offset(50), C: Offset(50)}
-    here = {A: Offset(50), B: Offset(70), C: Offset(50)}
-    assert plan_group({}, here, mirrored, synced) == GroupPlan({}, frozenset({A}))
+    here = {A: Offset(50), B: Offset(50), C: Offset(50)}
+    assert plan_group({}, here, mirrored, {A, C}) == GroupPlan({}, frozenset({A}))
+
+
+def test_what_is_gone_at_both_sides_is_not_deleted_again() -> None:
+    assert plan_group({}, {}, {A: RANGE}, {A}) == GroupPlan()
+
+
+def test_a_mirror_of_another_source_has_another_mark() -> None:
+    assert mark_of("m", "one") != mark_of("m", "other")

@@ -1,0 +1,178 @@
+"""Brings the offsets of a source's groups over, and takes away what the source has deleted.
+
+Which offsets a mirror brought stands in their own records; it is read once, when the mirror goes
+to work here, and followed from then on.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Final
+
+from twinlog.broker.context import Broker
+from twinlog.broker.internal_topics import offsets_topic
+from twinlog.broker.mirrors.source import group_matcher
+from twinlog.broker.mirrors.source_reads import consumer_groups, group_offsets
+from twinlog.broker.mirrors.work import MirrorWork
+from twinlog.cluster.facts import DesiredState, TopicFact
+from twinlog.groups.commands import CommittedOffset
+from twinlog.mirroring.group_sync import GroupPlan, LocalRange, mark_of, plan_group
+from twinlog.model.errors import ApiError, ErrorCode
+from twinlog.model.ids import NO_TOPIC_ID, LeaderEpoch, Offset, TopicName, TopicPartition
+
+log = logging.getLogger(__name__)
+
+GROUP_TIMEOUT_S: Final = 5.0
+FAILURES_TOLD_MAX: Final = 10
+
+Ranges = dict[TopicPartition, LocalRange]
+Changes = dict[TopicPartition, CommittedOffset | None]
+
+
+class GroupFollowing:
+    """The group offsets of one mirror."""
+
+    def __init__(self, work: MirrorWork, broker: Broker) -> None:
+        self._work: Final = work
+        self._broker: Final = broker
+        self._brought: set[str] | None = None
+        """Groups with offsets that this mirror brought; more than those that still have some."""
+
+    async def sync(self) -> None:
+        """Do one round. Raises PeerUnavailable and ApiError; what was done by then stands."""
+        mirrored = self._mirrored()
+        if not mirrored:
+            return
+        peers = self._work.source.peers
+        if not peers.nodes:
+            await peers.refresh(())
+        brought = await self._groups_brought()
+        is_wanted = group_matcher(self._work.settings)
+        at_source = await consumer_groups(self._work.source)
+        failures: list[str] = []
+        for group in sorted(filter(is_wanted, at_source | brought)):
+            try:
+                await self._sync_group(group, mirrored)
+            except ApiError as error:
+                failures.append(f"{group}: {error.why}")
+        if failures:
+            why = "; ".join(failures[:FAILURES_TOLD_MAX])
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, why)
+
+    @property
+    def _mark(self) -> str:
+        fact = self._broker.facts.image.mirrors.get(self._work.name)
+        return mark_of(self._work.name, "" if fact is None else fact.source_cluster_id)
+
+    async def _groups_brought(self) -> set[str]:
+        """Give the groups that may have offsets of ours. Raises ApiError while a shard loads."""
+        if self._brought is None:
+            broker, mark = self._broker, self._mark
+            topic = broker.facts.image.topics.get(offsets_topic(broker.settings).name)
+            partitions = topic.partitions if topic is not None else ()
+            led = sum(partition.leader == broker.broker_id for partition in partitions)
+            told: list[tuple[str, ...]] = await broker.groups.run_everywhere(
+                lambda shard, _: shard.groups_brought_by(mark), timeout_s=GROUP_TIMEOUT_S
+            )
+            if len(told) < led:
+                why = f"{len(told)} of {led} partitions of groups are loaded"
+                raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, why)
+            self._brought = {group for groups in told for group in groups}
+        return self._brought
+
+    async def _sync_group(self, group: str, mirrored: Ranges) -> None:
+        source, broker = self._work.source, self._broker
+        coordinator = await source.peers.coordinator_of(group)
+        at_source = await group_offsets(source, group, coordinator)
+        brought = await self._groups_brought()
+        if group not in brought and not at_source.keys() & mirrored.keys():
+            return
+        topic = offsets_topic(broker.settings)
+        await broker.new_topics.ensure(topic.name, topic.partition_count, topic.config)
+        here: Mapping[TopicPartition, CommittedOffset] = await broker.groups.run(
+            group, lambda shard, _: shard.offsets_of(group), timeout_s=GROUP_TIMEOUT_S
+        )
+        mark = self._mark
+        plan = plan_group(
+            at_source,
+            {of: one.offset for of, one in here.items()},
+            mirrored,
+            {of for of, one in here.items() if one.brought_by == mark},
+        )
+        gone = await self._really_gone(plan.delete)
+        changes = self._changes(plan, gone, mark)
+        if changes and not await self._commit(group, changes):
+            return
+        if any(changes.values()):
+            brought.add(group)
+
+    def _changes(self, plan: GroupPlan, gone: Collection[TopicPartition], mark: str) -> Changes:
+        live = self._mirrored()  # a stop may have been asked for meanwhile
+        wall_ms = self._broker.clock.wall_ms()
+        changes: Changes = {
+            of: CommittedOffset(
+                one.offset, one.leader_epoch, one.metadata, wall_ms, brought_by=mark
+            )
+            for of, one in plan.commit.items()
+            if of in live
+        }
+        return changes | {of: None for of in gone if of in live}
+
+    async def _really_gone(self, missing: Collection[TopicPartition]) -> tuple[TopicPartition, ...]:
+        """Leave out what the source may only not tell: a group's offsets in topics that this
+        mirror may not see, and those that went with their topic, of which the copy is kept.
+        """
+        if not missing:
+            return ()
+        topics = {of.topic for of in missing}
+        told = await self._work.source.peers.refresh(topics)
+        ids = {topic.name: topic.topic_id for topic in told if not topic.error_code}
+        image = self._broker.facts.image
+
+        def is_there(name: TopicName) -> bool:
+            here = image.topics.get(name)
+            return here is not None and ids.get(name) in (here.id, NO_TOPIC_ID)
+
+        return tuple(of for of in missing if is_there(of.topic))
+
+    async def _commit(self, group: str, changes: Changes) -> bool:
+        """Write offsets unless the group has members here: then they are its own."""
+        try:
+            await self._broker.groups.run(
+                group,
+                lambda shard, _: shard.commit_for_mirror(group, changes),
+                timeout_s=GROUP_TIMEOUT_S,
+            )
+        except ApiError as error:
+            if error.code != ErrorCode.NON_EMPTY_GROUP:
+                raise
+            log.debug("group is active here, left alone", extra={"group": group})
+            return False
+        return True
+
+    def _mirrored(self) -> Ranges:
+        """Give what is mirrored of every partition whose offsets this mirror may write now."""
+        return dict(self._ranges())
+
+    def _ranges(self) -> Iterator[tuple[TopicPartition, LocalRange]]:
+        for topic in self._broker.facts.image.topics_of_mirror(self._work.name):
+            if not _is_live(topic):
+                continue
+            for index in range(len(topic.partitions)):
+                of = TopicPartition(topic.name, index)
+                partition = self._broker.partitions.find(of)
+                if partition is not None:
+                    start, end = partition.log.start, partition.high_watermark
+                    epoch_at: Callable[[Offset], int] = partition.log.epochs.epoch_at
+                    yield (
+                        of,
+                        LocalRange(
+                            start,
+                            end,
+                            LeaderEpoch(epoch_at(start)),
+                            LeaderEpoch(epoch_at(Offset(end - 1))),
+                        ),
+                    )
+
+
+def _is_live(topic: TopicFact) -> bool:
+    return topic.mirror is not None and topic.mirror.desired_state is not DesiredState.STOPPED

@@ -1,0 +1,134 @@
+"""Group offsets that the source deleted go here too, and never those that a client committed."""
+
+from pathlib import Path
+
+import pytest
+
+from support.brokers import LocalBroker, local_broker
+from support.mirrored_pair import QUICK, Pair, until
+from twinlog.wire.messages.configs import (
+    INCREMENTAL_ALTER_CONFIGS,
+    ConfigAlteration,
+    IncrementalAlterConfigsRequest,
+    ResourceAlteration,
+)
+from twinlog.wire.messages.group_offsets import (
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    OffsetCommitPartition,
+    OffsetCommitRequest,
+    OffsetCommitTopic,
+    OffsetFetchGroup,
+    OffsetFetchRequest,
+)
+from twinlog.wire.messages.groups import (
+    DELETE_GROUPS,
+    FIND_COORDINATOR,
+    DeleteGroupsRequest,
+    FindCoordinatorRequest,
+)
+from twinlog.wire.messages.topics import DELETE_TOPICS, DeleteTopicsRequest, TopicToDelete
+
+pytestmark = pytest.mark.slow
+MIRROR_RESOURCE = 64
+SET = 0
+
+
+async def commit(broker: LocalBroker, group: str, **offsets: int) -> None:
+    """Commit without being a member; keywords are topics."""
+    await broker.ask(FIND_COORDINATOR, FindCoordinatorRequest(coordinator_keys=(group,)))
+    topics = tuple(
+        OffsetCommitTopic(
+            name=topic,
+            partitions=(OffsetCommitPartition(partition_index=0, committed_offset=offset),),
+        )
+        for topic, offset in offsets.items()
+    )
+    answer = await broker.ask(OFFSET_COMMIT, OffsetCommitRequest(group_id=group, topics=topics), 8)
+    assert not any(topic.partitions[0].error_code for topic in answer.topics)
+
+
+async def committed(broker: LocalBroker, group: str) -> dict[str, int]:
+    await broker.ask(FIND_COORDINATOR, FindCoordinatorRequest(coordinator_keys=(group,)))
+    request = OffsetFetchRequest(groups=(OffsetFetchGroup(group_id=group),))
+    answer = await broker.ask(OFFSET_FETCH, request, 8)
+    return {topic.name: topic.partitions[0].committed_offset for topic in answer.groups[0].topics}
+
+
+async def until_committed(broker: LocalBroker, group: str, **offsets: int) -> None:
+    async def is_so() -> bool:
+        return await committed(broker, group) == offsets
+
+    await until(is_so)
+
+
+async def delete(broker: LocalBroker, *groups: str) -> None:
+    answer = await broker.ask(DELETE_GROUPS, DeleteGroupsRequest(groups_names=groups))
+    assert not any(result.error_code for result in answer.results), answer
+
+
+async def begun(pair: Pair, **config: str) -> None:
+    """Mirror ``t`` and ``u``, three batches of two records each."""
+    for topic in ("t", "u"):
+        await pair.make_topic(topic)
+        await pair.produce(topic, 3)
+    await pair.create(**config)
+    await pair.start("t", "u")
+    for topic in ("t", "u"):
+        await pair.until_level(topic)
+
+
+async def test_a_group_deleted_while_this_broker_was_down_goes_but_not_what_a_client_committed(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "destination"
+    async with local_broker(tmp_path / "source", QUICK) as source:
+        async with local_broker(folder, QUICK) as here:
+            await begun(Pair(source, here))
+            for group in ("gone", "moved", "equal"):
+                await commit(source, group, t=2, u=4)
+                await until_committed(here, group, t=2, u=4)
+            await commit(here, "moved", t=2)  # as an operator moves it: equal, and a client's own
+        await delete(source, "gone", "moved")
+        async with local_broker(folder, QUICK) as here:
+            await until_committed(here, "gone")
+            await until_committed(here, "moved", t=2)
+            await until_committed(here, "equal", t=2, u=4)
+
+
+async def test_offsets_of_a_topic_that_the_source_deleted_stay_with_its_copy(
+    tmp_path: Path,
+) -> None:
+    async with (
+        local_broker(tmp_path / "source", QUICK) as source,
+        local_broker(tmp_path / "destination", QUICK) as here,
+    ):
+        await begun(Pair(source, here))
+        await commit(source, "g", t=2, u=4)
+        await until_committed(here, "g", t=2, u=4)
+        gone = DeleteTopicsRequest(topics=(TopicToDelete(name="t"),), timeout_ms=5_000)
+        await source.ask(DELETE_TOPICS, gone)
+        await commit(source, "g", u=5)
+        await until_committed(here, "g", t=2, u=5)
+
+
+async def test_a_group_that_is_excluded_later_is_left_alone_from_then_on(tmp_path: Path) -> None:
+    async with (
+        local_broker(tmp_path / "source", QUICK) as source,
+        local_broker(tmp_path / "destination", QUICK) as here,
+    ):
+        await begun(Pair(source, here))
+        await commit(source, "g", t=2)
+        await until_committed(here, "g", t=2)
+        exclude = ConfigAlteration(name="groups.exclude", config_operation=SET, value="g")
+        resource = ResourceAlteration(
+            resource_type=MIRROR_RESOURCE, resource_name="m", configs=(exclude,)
+        )
+        await here.ask(
+            INCREMENTAL_ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=(resource,))
+        )
+        await delete(source, "g")
+        for offset in (1, 2):
+            await commit(source, "witness", t=offset)
+            await until_committed(here, "witness", t=offset)
+        assert await committed(here, "g") == {"t": 2}
