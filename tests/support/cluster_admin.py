@@ -9,13 +9,17 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 T = TypeVar("T")
 
-# What a broker answers about a topic of which the controller told it a moment ago, or not yet.
+# What a broker answers about a topic of which the controller told it a moment ago, or not yet;
+# the last three about the offsets of a group, just after its start.
 _NOT_YET = {
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError._UNKNOWN_PARTITION,
     KafkaError._UNKNOWN_TOPIC,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
 }
 _LOST = {KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT, KafkaError._TRANSPORT}
 _TIMEOUT_S = 20.0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from support.cluster_admin import Broker, delete_records
+from support.cluster_admin import Broker, delete_records, until_known
 from support.kafka_node import KafkaNode
 from support.log_bytes import batches_of, segments_of
 from support.waiting import wait_until
@@ -90,7 +90,8 @@ def commit(node: Broker, group: str, positions: dict[tuple[str, int], int]) -> N
     consumer = Consumer(config)
     offsets = [TopicPartition(*of, offset) for of, offset in positions.items()]
     try:
-        for result in consumer.commit(offsets=offsets, asynchronous=False) or []:
+        done = until_known(lambda: consumer.commit(offsets=offsets, asynchronous=False))
+        for result in done or []:
             assert result.error is None, f"commit of {result}: {result.error}"
     finally:
         consumer.close()
