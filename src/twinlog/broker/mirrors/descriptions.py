@@ -1,8 +1,10 @@
 """What is told of a mirror's partitions: states from the coordinator, offsets from who fetches."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
+from uuid import UUID
 
 from twinlog.broker.context import Broker
 from twinlog.broker.mirror_board import MirroredPartition, MirrorStatus
@@ -24,6 +26,9 @@ from twinlog.wire.messages.mirrors import (
 log = logging.getLogger(__name__)
 
 READ_TIMEOUT_S: Final = 5.0
+
+Losses = Mapping[tuple[UUID, int], list[RecordLoss]]
+"""By topic id and partition."""
 
 
 async def known_partitions(broker: Broker) -> dict[MirrorPartition, Known]:
@@ -71,6 +76,7 @@ def describe_mirror(
 ) -> DescribedMirror:
     """Describe a mirror: all of its topics, or those that are wanted."""
     only = None if wanted is None else {topic.topic_name: topic.partitions for topic in wanted}
+    losses = _losses_in(known.values())
     status = broker.mirrors.status_of(mirror.name)
     topics = sorted(broker.facts.image.topics_of_mirror(mirror.name), key=lambda t: t.name)
     return DescribedMirror(
@@ -81,7 +87,9 @@ def describe_mirror(
             DescribedMirrorTopic(
                 topic_name=topic.name,
                 partitions=tuple(
-                    describe_partition(broker, topic, known.get(of), status, of.partition)
+                    describe_partition(
+                        broker, topic, _with_losses(known.get(of), of, losses), status, of.partition
+                    )
                     for of in keys_of(mirror.name, topic)
                     if not only or not only[topic.name] or of.partition in only[topic.name]
                 ),
@@ -90,6 +98,22 @@ def describe_mirror(
             if only is None or topic.name in only
         ),
     )
+
+
+def _losses_in(known: Iterable[Known]) -> Losses:
+    """Gather what each partition lost here, by whichever mirror: the log is one and the same."""
+    found: dict[tuple[UUID, int], list[RecordLoss]] = {}
+    for one in known:
+        if one.losses:
+            found.setdefault((one.of.topic_id, one.of.partition), []).extend(one.losses)
+    return {of: sorted(losses, key=lambda loss: loss.at_ms) for of, losses in found.items()}
+
+
+def _with_losses(known: Known | None, of: MirrorPartition, losses: Losses) -> Known | None:
+    all_of_it = losses.get((of.topic_id, of.partition))
+    if all_of_it is None:
+        return known
+    return replace(known or Known(of, None, None), losses=tuple(all_of_it))
 
 
 def describe_partition(

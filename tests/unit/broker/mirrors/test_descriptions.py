@@ -7,9 +7,14 @@ from uuid import UUID
 import pytest
 
 from twinlog.broker.mirror_board import MirrorStatus
-from twinlog.broker.mirrors.descriptions import describe_partition, keys_of, state_of
+from twinlog.broker.mirrors.descriptions import (
+    describe_mirror,
+    describe_partition,
+    keys_of,
+    state_of,
+)
 from twinlog.broker.partitions import Partitions
-from twinlog.cluster.facts import PartitionFact, TopicFact
+from twinlog.cluster.facts import MirrorFact, PartitionFact, TopicFact
 from twinlog.mirroring.lag import LagInputs
 from twinlog.mirroring.records import (
     LastMirrorEpoch,
@@ -118,3 +123,28 @@ def test_what_was_lost_is_told_with_where_it_lies(broker: Any) -> None:
             saved_bytes=80,
         ),
     )
+
+
+def test_what_another_mirror_cut_off_the_same_log_is_told_too(broker: Any) -> None:
+    """Failing back by a new mirror must not hide what the one before lost."""
+    first, second, third = (
+        RecordLoss(kind="truncation", first=offset, end=offset + 1, cause="why", at_ms=offset)
+        for offset in (10, 20, 30)
+    )
+    before = MirrorPartition(mirror="m-before", topic_id=UUID(int=7), partition=0)
+    other = MirrorPartition(mirror="m-before", topic_id=UUID(int=8), partition=0)
+    broker.facts = SimpleNamespace(
+        image=SimpleNamespace(topics_of_mirror=lambda name: [TOPIC] if name == "m" else [])
+    )
+    broker.mirrors = SimpleNamespace(status_of=lambda name: None)
+    mirror = MirrorFact(name="m", config={}, source_cluster_id="c")
+    known = {
+        before: Known(before, PartitionState(state=7), None, (first, third)),
+        other: Known(other, PartitionState(state=7), None, (first,)),
+    }
+    for own in ({}, {KEY: Known(KEY, PartitionState(state=3), None, (second,))}):
+        (topic,) = describe_mirror(broker, mirror, None, {**known, **own}).topics
+        (found,) = topic.partitions
+        assert found.state_value == ("MIRRORING" if own else "UNKNOWN")
+        offsets = [loss.first_offset for loss in found.losses]
+        assert offsets == ([10, 20, 30] if own else [10, 30])
