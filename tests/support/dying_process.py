@@ -1,6 +1,7 @@
 """A twinlog broker in a process of its own that dies at a moment of the test's choice."""
 
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -41,6 +42,22 @@ class DyingTwinlog(TwinlogProcess):
         )
         self.live_on()
         self.server.kill()
+
+    @property
+    def is_to_die(self) -> bool:
+        """Whether a moment to die at was named and has not come yet."""
+        return self._order.exists()
+
+    def dies_within(self, limit_s: float) -> bool:
+        """Tell whether its moment comes in that time; it lives on afterwards if it does not."""
+        deadline = time.monotonic() + limit_s
+        while self.server.is_running and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self.live_on()
+        if self.server.is_running:
+            return False
+        self.server.kill()
+        return True
 
     def dies_after_start(self, *, within_s: float) -> bool:
         """Start it and tell whether its moment came in that time; it is down afterwards anyhow."""

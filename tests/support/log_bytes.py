@@ -84,7 +84,7 @@ def batches_of(folder: Path, *, start: int = 0, end: int | None = None) -> Itera
         is_before = True
         try:
             for path in segments_of(folder, given):
-                for batch in _batches_in(path):
+                for batch in batches_in(path):
                     if end is not None and batch.base_offset >= end:
                         return
                     if is_before and batch.last_offset < given:
@@ -108,7 +108,7 @@ def segments_of(folder: Path, offset: int = 0) -> list[Path]:
     return paths[first:]
 
 
-def _batches_in(path: Path) -> Iterator[Batch]:
+def batches_in(path: Path) -> Iterator[Batch]:
     """Yield the whole batches of one file; a torn tail, still being written, ends it."""
     with path.open("rb") as file:
         size = path.stat().st_size

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -113,15 +113,23 @@ async def _visible_to_aiokafka(broker: Broker, topic: str, count: int) -> Record
 
 def committed_offset(broker: Broker, group: str, topic: str, partition: int = 0) -> int | None:
     """Give a group's committed offset, or None."""
+    return committed_offsets(broker, group, [(topic, partition)])[topic, partition]
+
+
+def committed_offsets(
+    broker: Broker, group: str, partitions: Sequence[tuple[str, int]]
+) -> dict[tuple[str, int], int | None]:
+    """Give a group's committed offset of each partition, or None."""
     config = {"bootstrap.servers": broker.bootstrap, "group.id": group, "log_level": 2}
     consumer = confluent_kafka.Consumer(config)
-    of = confluent_kafka.TopicPartition(topic, partition)
     try:
-        (found,) = consumer.committed([of], timeout=_TIMEOUT_S)
+        asked = [confluent_kafka.TopicPartition(*of) for of in partitions]
+        found = consumer.committed(asked, timeout=_TIMEOUT_S)
     finally:
         consumer.close()
-    assert found.error is None, f"{group} at {topic}-{partition}: {found.error}"
-    return None if found.offset < 0 else int(found.offset)
+    for one in found:
+        assert one.error is None, f"{group} at {one.topic}-{one.partition}: {one.error}"
+    return {(one.topic, one.partition): one.offset if one.offset >= 0 else None for one in found}
 
 
 def leader_epochs(broker: Broker, topics: list[str]) -> dict[tuple[str, int], int]:
