@@ -1,7 +1,8 @@
 """Keeps the epoch history of a log in its ``leader-epoch-checkpoint`` file.
 
-The file is written before the batches that begin an epoch: after a crash it may name an epoch of
-which the log has nothing, and that entry is cut off again; it never lacks one that a reader saw.
+An epoch that begins is in the file before the log's recovery point passes it: after a crash all
+batches from that point on are read anyway, and their epochs found again. So thousands of logs may
+begin an epoch at one time without a file to replace for each. What is cut off is written at once.
 """
 
 from itertools import pairwise
@@ -9,7 +10,7 @@ from typing import Final
 
 from twinlog.model.epochs import EpochHistory, EpochStart
 from twinlog.model.ids import LeaderEpoch, Offset
-from twinlog.storage.disk import Disk
+from twinlog.storage.disk import Disk, OpenFile
 
 FILE_NAME: Final = "leader-epoch-checkpoint"
 _VERSION: Final = 0
@@ -59,11 +60,10 @@ class EpochFile:
 
     def begin(self, starts: list[tuple[int, int]]) -> None:
         """Note that epochs began: (epoch, offset) of the batches about to be written."""
-        if not self._is_changed and len(starts) == 1 and starts[0][0] == self.history.latest:
+        if len(starts) == 1 and starts[0][0] == self.history.latest:
             return  # as nearly always
         for epoch, start in starts:
             self.note(epoch, start)
-        self.save()
 
     def note(self, epoch: int, start: int) -> None:
         """Note that an epoch began; the file is written later."""
@@ -84,7 +84,6 @@ class EpochFile:
         """Return to what was known before batches that could not be written."""
         self._is_changed |= self.history.entries != entries
         self.history.entries = entries
-        self.save()
 
     def clear(self) -> None:
         """Forget everything."""
@@ -100,6 +99,14 @@ class EpochFile:
         """Write the file if anything was noted or forgotten since."""
         if self._is_changed:
             self.write()
+
+    def begin_sync(self) -> list[OpenFile]:
+        """Write what was noted; give what has yet to reach the disk: the file, and its name."""
+        if not self._is_changed:
+            return []
+        self.write()
+        folder = self._path.rpartition("/")[0]
+        return [self._disk.open(self._path), self._disk.open_folder(folder)]
 
     def write(self) -> None:
         """Replace the file."""

@@ -358,8 +358,8 @@ class PartitionLog:
 
     def begin_flush(self) -> Flush:
         """Complete the files that have not reached the disk; the caller waits for them."""
-        parts, files = self._parts, []
-        for segment in parts.segments[self._parts.index_of(self.recovery_point) :]:
+        parts, files = self._parts, self._parts.epochs.begin_sync()
+        for segment in parts.segments[parts.index_of(self.recovery_point) :]:
             files.extend(segment.begin_sync())
         return Flush(files, self.end)
 

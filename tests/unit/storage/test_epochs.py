@@ -1,4 +1,4 @@
-"""The epoch file says what the history says, before the batches that need it are written."""
+"""The epoch file says what the history says, before a log is taken for safe on disk."""
 
 from pathlib import Path
 
@@ -40,10 +40,32 @@ def test_anything_else_is_not_believed(content: bytes) -> None:
     assert decode_epochs(content) is None
 
 
-def test_each_change_is_on_disk_at_once(tmp_path: Path) -> None:
+def test_what_began_is_on_disk_before_a_flush_ends(tmp_path: Path) -> None:
+    file = EpochFile(Disk(), str(tmp_path))
+    file.begin([(-1, 0), (2, 5), (3, 9)])
+    assert list(tmp_path.iterdir()) == []
+    waited_for = [one.path for one in file.begin_sync()]
+    assert waited_for == [str(tmp_path / "leader-epoch-checkpoint"), str(tmp_path)]
+    assert on_disk(tmp_path) == "0\n2\n2 5\n3 9\n"
+    assert file.begin_sync() == []
+
+
+def test_what_was_put_back_is_what_is_written(tmp_path: Path) -> None:
+    file = EpochFile(Disk(), str(tmp_path))
+    file.begin([(2, 5)])
+    file.save()
+    before = file.history.entries
+    file.begin([(3, 9)])
+    file.put_back(before)
+    file.save()
+    assert on_disk(tmp_path) == "0\n1\n2 5\n"
+
+
+def test_what_is_cut_off_is_cut_off_on_disk_at_once(tmp_path: Path) -> None:
     file = EpochFile(Disk(), str(tmp_path))
     assert not file.read()
     file.begin([(-1, 0), (2, 5), (3, 9)])
+    file.save()
     assert on_disk(tmp_path) == "0\n2\n2 5\n3 9\n"
     file.cut_at(9)
     assert on_disk(tmp_path) == "0\n1\n2 5\n"
@@ -59,6 +81,7 @@ def test_each_change_is_on_disk_at_once(tmp_path: Path) -> None:
 def test_nothing_is_written_when_nothing_changed(tmp_path: Path) -> None:
     file = EpochFile(Disk(), str(tmp_path))
     file.begin([(2, 5)])
+    file.save()
     (tmp_path / "leader-epoch-checkpoint").unlink()
     file.begin([(2, 8)])
     file.cut_at(100)

@@ -101,6 +101,7 @@ def test_segments_before_the_recovery_point_are_not_read(tmp_path: Path) -> None
     first.write_bytes(b"x" * first.stat().st_size)
     again = crashed(tmp_path, recovery_point=log.recovery_point)
     assert (again.end, again.cut_bytes) == (log.end, 0)
+    assert again.epochs == log.epochs
 
 
 def test_what_follows_a_torn_segment_goes(tmp_path: Path) -> None:
