@@ -66,7 +66,7 @@ def _mirror_maker(
     source: KafkaNode, shape: Shape, total: int, folder: Path, tuning: dict[str, str]
 ) -> Use:
     destination = KafkaNode(folder / "kafka")
-    maker = _mirror_maker_process(source, destination, shape, folder, tuning)
+    maker = mirror_maker_process(source, destination, shape.topic, shape.partitions, folder, tuning)
     wanted = _records_in(source, shape.topic, shape.partitions)
     try:
         destination.start()
@@ -99,9 +99,15 @@ def _ends(asker: Consumer, topic: str, partitions: int) -> int:
     return sum(asker.get_watermark_offsets(each, timeout=20)[1] for each in of)
 
 
-def _mirror_maker_process(
-    source: KafkaNode, destination: KafkaNode, shape: Shape, folder: Path, tuning: dict[str, str]
+def mirror_maker_process(
+    source: KafkaNode,
+    destination: KafkaNode,
+    topic: str,
+    partitions: int,
+    folder: Path,
+    tuning: dict[str, str],
 ) -> ServerProcess:
+    """Give MirrorMaker 2, not yet started, that copies a topic to `src.` and its name."""
     replication = ("", "checkpoints.topic.", "heartbeats.topic.", "offset-syncs.topic.")
     storage = ("offset.storage.", "status.storage.", "config.storage.")
     settings = {
@@ -109,9 +115,9 @@ def _mirror_maker_process(
         "src.bootstrap.servers": source.bootstrap,
         "dst.bootstrap.servers": destination.bootstrap,
         "src->dst.enabled": "true",
-        "src->dst.topics": shape.topic,
+        "src->dst.topics": topic,
         "dst->src.enabled": "false",
-        "tasks.max": str(shape.partitions),
+        "tasks.max": str(partitions),
         "sync.topic.acls.enabled": "false",
         **{f"{name}replication.factor": "1" for name in (*replication, *storage)},
         **{f"src.{key}": value for key, value in tuning.items() if key.startswith("consumer.")},
