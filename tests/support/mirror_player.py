@@ -5,12 +5,24 @@ from dataclasses import fields
 from struct import pack
 from uuid import UUID
 
+from twinlog.config.mirror_start import start_timestamp_ms
 from twinlog.mirroring import effects as do
 from twinlog.mirroring import events as on
 from twinlog.mirroring.alignment import LogFacts
 from twinlog.mirroring.partition import PartitionMirror
-from twinlog.mirroring.policy import GapPolicy, MirrorPolicy, RetryPolicy
-from twinlog.mirroring.records import LastMirrorEpoch, MirrorPartition, PartitionState
+from twinlog.mirroring.policy import (
+    FROM_EARLIEST,
+    GapPolicy,
+    MirrorPolicy,
+    RetryPolicy,
+    StartSpec,
+)
+from twinlog.mirroring.records import (
+    LastMirrorEpoch,
+    MirrorPartition,
+    PartitionStart,
+    PartitionState,
+)
 from twinlog.mirroring.states import DesiredState, MirrorState
 from twinlog.model.epochs import EpochStart
 from twinlog.model.errors import ErrorCode
@@ -37,6 +49,7 @@ class Player:
         self.machine = PartitionMirror(OF, MirrorPolicy(failed=RETRY, source=RETRY))
         self._saving: do.SaveState | None = None
         self._last: do.SaveLastMirrorEpoch | None = None
+        self._noted: do.SaveStart | None = None
 
     def play(self, command: str) -> Iterator[str]:
         """Tell the machine, and give its orders and where it is then."""
@@ -51,6 +64,8 @@ class Player:
                 self._saving = effect
             if isinstance(effect, do.SaveLastMirrorEpoch):
                 self._last = effect
+            if isinstance(effect, do.SaveStart):
+                self._noted = effect
             yield _told(effect)
         yield self._where()
 
@@ -65,13 +80,18 @@ class Player:
 
     def _set_policy(self, words: list[str]) -> None:
         gap = GapPolicy.FAIL if "gap-fail" in words else GapPolicy.CONTINUE
-        policy = MirrorPolicy(gap, "unclean" in words, failed=RETRY, source=RETRY)
+        start = FROM_EARLIEST
+        for word in words:
+            if word.startswith("start="):
+                spec = word.removeprefix("start=")
+                start = StartSpec(spec, start_timestamp_ms(spec))
+        policy = MirrorPolicy(gap, "unclean" in words, start, failed=RETRY, source=RETRY)
         self.machine = PartitionMirror(OF, policy)
 
     # Events
 
     def _start(self, desired: str, *words: str) -> on.Started:
-        given = dict(word.split("=", 1) for word in words)
+        given = dict(word.split("=", 1) for word in words if "=" in word)
         actual = None
         if "actual" in given:
             actual = PartitionState(
@@ -86,7 +106,18 @@ class Player:
             epoch, end = given["last"].split("@")
             last = LastMirrorEpoch(epoch=int(epoch), log_end=int(end))
         own = LeaderEpoch(int(given.get("own", "20")))
-        return on.Started(DesiredState[desired], actual, last, own)
+        begun = None
+        if "begun" in given:
+            spec, offsets = given["begun"].split("@")
+            skipped_from, offset = offsets.split("..")
+            begun = PartitionStart(
+                spec=spec,
+                offset=int(offset),
+                skipped_from=int(skipped_from),
+                leader_epoch=5,
+                is_over="over" in words,
+            )
+        return on.Started(DesiredState[desired], actual, last, own, begun)
 
     def _saved(self) -> on.StateSaved:
         assert self._saving is not None
@@ -96,6 +127,14 @@ class Player:
         assert self._last is not None
         last = LastMirrorEpoch(epoch=self._last.epoch, log_end=self._last.log_end)
         return on.LastMirrorEpochSaved(last)
+
+    def _begun(self) -> on.StartSaved:
+        assert self._noted is not None
+        return on.StartSaved(self._noted.start, self.machine.turn)
+
+    def _at(self, offset: str) -> on.OffsetAtFound:
+        found = None if offset == "none" else Offset(int(offset))
+        return on.OffsetAtFound(found, self.machine.turn)
 
     def _desired(self, desired: str) -> on.DesiredChanged:
         return on.DesiredChanged(DesiredState[desired])

@@ -54,10 +54,15 @@ class PartitionFact:
 
 @dataclass(frozen=True, slots=True)
 class MirrorTopicFact:
-    """Which mirror a topic belongs to, and what the operator asked of it."""
+    """Which mirror a topic belongs to, and what the operator asked of it.
+
+    ``first_partitions`` is how many it had when the mirror was told of it: where those begin is
+    the operator's wish; what was added later is mirrored from its earliest record.
+    """
 
     mirror: str
     desired_state: DesiredState
+    first_partitions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +90,13 @@ class TopicFact:
 
 @dataclass(frozen=True, slots=True)
 class MirrorFact:
-    """A mirror: its config (the source's addresses, filters) and its source's cluster id."""
+    """A mirror: its config (the source's addresses, filters) and its source's cluster id.
+
+    ``looked_for`` are the filters, to include and to exclude, by which it last looked for topics:
+    what is found later and matches them was created since. None when it never looked.
+    """
 
     name: str
     config: Mapping[str, str]
     source_cluster_id: str
+    looked_for: tuple[str, str] | None = None

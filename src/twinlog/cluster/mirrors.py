@@ -45,13 +45,15 @@ class SourceTopic:
     """A topic as the source describes it.
 
     The id is ``NO_TOPIC_ID`` when the source is too old to have ids (before Kafka 2.8); the
-    partition count is None while the source cannot tell it.
+    partition count is None while the source cannot tell it. One that was created since the mirror
+    first looked ``is_newer``: all of it is to be mirrored.
     """
 
     name: str
     id: TopicId
     partition_count: int | None
     config: Mapping[str, str]
+    is_newer: bool = False
 
 
 def check_mirror_name(name: str) -> None:
@@ -122,9 +124,11 @@ def start_topic(
     """
     mirror = find_mirror(image, mirror_name)
     check_topic_name(source.name)
-    wanted = MirrorTopicFact(mirror_name, DesiredState.MIRRORING)
     _check_id_is_free(image, source)
     topic = image.topics.get(TopicName(source.name))
+    wanted = MirrorTopicFact(
+        mirror_name, DesiredState.MIRRORING, _first_partitions(topic, mirror_name, source)
+    )
     if topic is None:
         if source.partition_count is None:
             return ()
@@ -140,12 +144,19 @@ def start_topic(
     return TopicMirrorSet(topic.name, wanted), MirrorSet(mirror)
 
 
+def _first_partitions(topic: TopicFact | None, mirror_name: str, source: SourceTopic) -> int:
+    """Give how many partitions begin where the operator wants; a restart changes nothing of it."""
+    if topic is not None and topic.mirror is not None and topic.mirror.mirror == mirror_name:
+        return topic.mirror.first_partitions
+    return 0 if source.is_newer else source.partition_count or 0
+
+
 def stop_topic(image: ClusterImage, mirror_name: str, topic_name: str) -> tuple[Change, ...]:
     """Give what asks for a topic to be STOPPED; nothing when that was asked already."""
     topic, desired = _topic_of(image, mirror_name, topic_name)
     if desired is DesiredState.STOPPED:
         return ()
-    return (_desire(topic, mirror_name, DesiredState.STOPPED),)
+    return (_desire(topic, DesiredState.STOPPED),)
 
 
 def pause_topic(image: ClusterImage, mirror_name: str, topic_name: str) -> tuple[Change, ...]:
@@ -159,7 +170,7 @@ def pause_topic(image: ClusterImage, mirror_name: str, topic_name: str) -> tuple
         )
     if desired is DesiredState.PAUSED:
         return ()
-    return (_desire(topic, mirror_name, DesiredState.PAUSED),)
+    return (_desire(topic, DesiredState.PAUSED),)
 
 
 def resume_topic(image: ClusterImage, mirror_name: str, topic_name: str) -> tuple[Change, ...]:
@@ -171,7 +182,7 @@ def resume_topic(image: ClusterImage, mirror_name: str, topic_name: str) -> tupl
             f"Topic {topic_name} of mirror {mirror_name} is not paused, but {desired.value}"
             + ("; start it instead." if desired is DesiredState.STOPPED else "."),
         )
-    return (_desire(topic, mirror_name, DesiredState.MIRRORING),)
+    return (_desire(topic, DesiredState.MIRRORING),)
 
 
 def bump_leader_epochs(
@@ -282,8 +293,9 @@ def _topic_of(
     return topic, topic.mirror.desired_state
 
 
-def _desire(topic: TopicFact, mirror_name: str, state: DesiredState) -> TopicMirrorSet:
-    return TopicMirrorSet(topic.name, MirrorTopicFact(mirror_name, state))
+def _desire(topic: TopicFact, state: DesiredState) -> TopicMirrorSet:
+    assert topic.mirror is not None, f"{topic.name} is of no mirror"
+    return TopicMirrorSet(topic.name, replace(topic.mirror, desired_state=state))
 
 
 def _filters(mirror: MirrorFact) -> tuple[dict[str, None], dict[str, None]]:

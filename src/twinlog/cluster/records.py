@@ -9,9 +9,9 @@ topic meet in the store's compare-and-set; a topic is found by name, so that two
 ``twinlog/producer-ids``   ``{"next"}``
 ``twinlog/brokers/N``      ``{"host", "port", "rack", "epoch"}``
 ``twinlog/configs/N``      ``{"config"}``; N is a broker's id, or ``default`` for all brokers
-``twinlog/mirrors/NAME``   ``{"source", "config"}``
-``twinlog/topics/NAME``    ``{"id", "config", "mirror": [name, state] or null, "partitions":
-                           [[leader, leader epoch, [replicas], [isr], partition epoch], ...]}``
+``twinlog/mirrors/NAME``   ``{"source", "config", "looked_for": [include, exclude] or null}``
+``twinlog/topics/NAME``    ``{"id", "config", "mirror": [name, state, first partitions] or null,
+                           "partitions": [[leader, leader epoch, [replicas], [isr], epoch], ...]}``
 =========================  ====================================================================
 """
 
@@ -136,11 +136,7 @@ def _value_of(kind: str, name: str, image: ClusterImage) -> bytes | None:
             value = None if topic is None else _topic_value(topic)
         case "mirrors":
             mirror = image.mirrors.get(name)
-            value = (
-                None
-                if mirror is None
-                else {"source": mirror.source_cluster_id, "config": dict(mirror.config)}
-            )
+            value = None if mirror is None else _mirror_value(mirror)
         case "brokers":
             broker = image.brokers.get(BrokerId(int(name)))
             value = None if broker is None else _broker_value(broker)
@@ -158,12 +154,20 @@ def _broker_value(broker: BrokerFact) -> dict[str, Any]:
     return {"host": broker.host, "port": broker.port, "rack": broker.rack, "epoch": broker.epoch}
 
 
+def _mirror_value(mirror: MirrorFact) -> dict[str, Any]:
+    return {
+        "source": mirror.source_cluster_id,
+        "config": dict(mirror.config),
+        "looked_for": mirror.looked_for,
+    }
+
+
 def _topic_value(topic: TopicFact) -> dict[str, Any]:
     mirror = topic.mirror
     return {
         "id": topic.id.hex,
         "config": dict(topic.config),
-        "mirror": mirror and [mirror.mirror, mirror.desired_state.value],
+        "mirror": mirror and [mirror.mirror, mirror.desired_state.value, mirror.first_partitions],
         "partitions": [
             [p.leader, p.leader_epoch, p.replicas, p.isr, p.partition_epoch]
             for p in topic.partitions
@@ -190,7 +194,7 @@ def _setting(kind: str, name: str, value: dict[str, Any]) -> Change:
         case "topics":
             return TopicSet(_topic_fact(TopicName(name), value))
         case "mirrors":
-            return MirrorSet(MirrorFact(name, value["config"], value["source"]))
+            return MirrorSet(_mirror_fact(name, value))
         case "brokers":
             return BrokerSet(
                 BrokerFact(
@@ -207,6 +211,13 @@ def _setting(kind: str, name: str, value: dict[str, Any]) -> Change:
             raise ValueError("an unknown kind of fact")
 
 
+def _mirror_fact(name: str, value: dict[str, Any]) -> MirrorFact:
+    looked_for = value.get("looked_for")
+    return MirrorFact(
+        name, value["config"], value["source"], tuple(looked_for) if looked_for else None
+    )
+
+
 def _topic_fact(name: TopicName, value: dict[str, Any]) -> TopicFact:
     mirror = value["mirror"]
     return TopicFact(
@@ -214,7 +225,7 @@ def _topic_fact(name: TopicName, value: dict[str, Any]) -> TopicFact:
         TopicId(UUID(value["id"])),
         tuple(_partition_fact(fields) for fields in value["partitions"]),
         value["config"],
-        mirror and MirrorTopicFact(mirror[0], DesiredState(mirror[1])),
+        mirror and MirrorTopicFact(mirror[0], DesiredState(mirror[1]), *mirror[2:]),
     )
 
 

@@ -1,6 +1,6 @@
 """The settings of one mirror.
 
-The names are KIP-1279's. ``mirror.gap.policy`` and ``groups.sync.interval.ms`` are ours.
+The names are KIP-1279's; those that are ours say so.
 """
 
 import re
@@ -12,6 +12,7 @@ from twinlog.config.client_security import CLIENT_SECURITY, security_problem
 from twinlog.config.declare import Setting, Settings, SettingSet, Source, Update
 from twinlog.config.foreign import is_foreign_to_a_mirror
 from twinlog.config.kinds import Kind
+from twinlog.config.mirror_start import MIRROR_START_OFFSET_SPEC
 from twinlog.model.errors import SettingsError
 
 BOOTSTRAP_SERVERS: Final[Setting[tuple[str, ...]]] = Setting(
@@ -229,6 +230,7 @@ MIRROR: Final = SettingSet(
         ACLS_INCLUDE,
         TOPIC_PROPERTIES_EXCLUDE,
         MIRROR_GAP_POLICY,
+        MIRROR_START_OFFSET_SPEC,
     ),
     rules=(_has_a_source, security_problem),
     is_foreign=is_foreign_to_a_mirror,

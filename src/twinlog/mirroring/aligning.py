@@ -6,7 +6,7 @@ MIRRORING may cut nothing; EPOCH_FENCING only raises our leader epoch. A pass is
 start after every cut, and whenever something goes wrong.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, assert_never
 
 from twinlog.mirroring import epoch_fencing
@@ -20,8 +20,10 @@ from twinlog.mirroring.alignment import (
     first_question,
     next_question,
 )
+from twinlog.mirroring.beginning import Beginning
 from twinlog.mirroring.effects import (
     AskEpochEnd,
+    AskOffsetAt,
     AskSourceRange,
     BumpEpoch,
     Effect,
@@ -37,9 +39,11 @@ from twinlog.mirroring.events import (
     Event,
     LeaderEpochSeen,
     LogRead,
+    OffsetAtFound,
     SourceLeaderFound,
     SourceMirrorsRead,
     SourceRangeFound,
+    StartSaved,
     StepDone,
 )
 from twinlog.mirroring.policy import GapPolicy, MirrorPolicy
@@ -104,6 +108,7 @@ class Alignment:
     own_epoch: LeaderEpoch
     agreed: LastMirrorEpoch | None = None
     """What both clusters hold, by the last stop between them; matters in LOG_ALIGNMENT only."""
+    beginning: Beginning = field(default_factory=Beginning)
     fencing_epoch: LeaderEpoch = NO_EPOCH
     """The epoch of a batch that was above ours."""
     doubted: Doubtful | None = None
@@ -138,14 +143,24 @@ class Alignment:
                 return [AskSourceRange(self.node, self.source_epoch, self.turn)]
             case SourceRangeFound(start, end):
                 return self._range_found(SourceFacts(self.source_epoch, start, end))
-            case EpochEndFound(asked, epoch, end):
-                assert self.local is not None
-                assert self.source is not None
-                kept = self._kept(self.local)
-                return self._compared(next_question(kept, self.source, asked, (epoch, end)))
             case StepDone():
                 self.doubted = None
                 return [ReadLog(None, self.turn)]
+            case _:
+                return self._on_later_answer(event)
+
+    def _on_later_answer(self, event: Event) -> Step:
+        """Take an answer to what is asked once both ranges are known."""
+        match event:
+            case EpochEndFound():
+                return self._epoch_end_found(event)
+            case OffsetAtFound(offset):
+                assert self.source is not None
+                found = self.source.end if offset is None else max(offset, self.source.start)
+                return self._begin_at(found)
+            case StartSaved(start):
+                self.beginning.noted = start
+                return self._begin()
             case _:
                 return []
 
@@ -201,6 +216,12 @@ class Alignment:
             )
         return self._compared(first_question(kept, source))
 
+    def _epoch_end_found(self, found: EpochEndFound) -> Step:
+        assert self.local is not None
+        assert self.source is not None
+        kept, answer = self._kept(self.local), (found.epoch, found.end)
+        return self._compared(next_question(kept, self.source, found.asked, answer))
+
     def _is_first(self) -> bool:
         return self.purpose == MirrorState.LOG_ALIGNMENT
 
@@ -209,15 +230,36 @@ class Alignment:
         assert self.local is not None
         assert self.source is not None
         start = self.source.start
+        if self._is_first() and kept.end == 0:
+            return self._begin()
         if self.local.is_empty and self.local.end == start:
             return self._aligned()
-        if self._is_first() and kept.end == 0:
-            why = "mirrored from scratch: nothing here is known to come from the source"
-            restart: list[Effect] = [RestartAt(start, why, self.turn, self.local.start)]
-            return restart if self.local.is_empty else self._doubt("scratch", start) or restart
         if self._is_first() and kept.end >= start:
             return self._aligned() if kept.end == self.local.end else self._cut(kept.end)
         return self._doubt("gap", start) or self._gap(kept)
+
+    def _begin(self) -> Step:
+        """Let the log begin where the operator wants it, or began before the first record came."""
+        assert self.source is not None
+        place = self.beginning.place(self.policy.start, self.source)
+        if place is not None:
+            return self._begin_at(place)
+        timestamp_ms = self.policy.start.timestamp_ms
+        return [AskOffsetAt(self.node, self.source_epoch, timestamp_ms, self.turn)]
+
+    def _begin_at(self, place: Offset) -> Step:
+        assert self.local is not None
+        assert self.source is not None
+        doubt = None if self.local.is_empty else self._doubt("scratch", place)
+        if doubt is not None:
+            return doubt
+        note = self.beginning.note(self.policy.start, place, self.source, self.turn)
+        if note is not None:
+            return [note]
+        if self.local.is_empty and self.local.end == place:
+            return self._aligned()
+        why = "mirrored from scratch: nothing here is known to come from the source"
+        return [RestartAt(place, why, self.turn, self.local.start)]
 
     def _gap(self, kept: LogFacts) -> Step:
         assert self.local is not None
@@ -228,7 +270,9 @@ class Alignment:
         if self.policy.gap == GapPolicy.FAIL:
             return Refused(
                 f"records {kept.end} to {start - 1} are lost: {why}; mirror.gap.policy is fail, "
-                "so nothing was changed here",
+                "so nothing was changed here; to go on without them, set it to continue "
+                "(kafka-configs.sh --entity-type cluster-mirrors) and recover the topic "
+                "(kafka-cluster-mirrors.sh --recover)",
                 is_retryable=False,
             )
         ours_from = kept.end if kept.end < self.local.end else None
@@ -262,7 +306,7 @@ class Alignment:
             f"the source (leader epoch {self.source.leader_epoch}, records {self.source.start} to "
             f"{self.source.end}) has {keeps}, ours end at {self.local.end}"
         )
-        if self.purpose != MirrorState.MIRRORING:
+        if self.purpose != MirrorState.MIRRORING or self.local.is_empty:  # there is nothing to lose
             if end is None:
                 return [RestartAt(self.source.start, why, self.turn, self.local.start)]
             if end <= self.local.start:

@@ -6,6 +6,7 @@ made afterwards decides anew from what is durable.
 
 from dataclasses import dataclass
 
+from twinlog.mirroring.records import PartitionStart
 from twinlog.mirroring.states import MirrorState
 from twinlog.model.ids import BrokerId, LeaderEpoch, Offset
 from twinlog.wire.primitives import Buffer
@@ -28,6 +29,17 @@ class SaveLastMirrorEpoch:
 
     epoch: LeaderEpoch
     log_end: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class SaveStart:
+    """Write where the partition begins (None: at the earliest); answer StartSaved when committed.
+
+    A RestartAt that follows from it is not ordered before: whoever takes over begins there too.
+    """
+
+    start: PartitionStart | None
+    turn: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +70,16 @@ class AskSourceRange:
 
     node: BrokerId
     leader_epoch: LeaderEpoch
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskOffsetAt:
+    """Ask the source's leader for its first record of this time or later; answer OffsetAtFound."""
+
+    node: BrokerId
+    leader_epoch: LeaderEpoch
+    timestamp_ms: int
     turn: int
 
 
@@ -184,10 +206,12 @@ class AppendPidReset:
 Effect = (
     SaveState
     | SaveLastMirrorEpoch
+    | SaveStart
     | ReadLog
     | ReadSourceMirrors
     | FindSourceLeader
     | AskSourceRange
+    | AskOffsetAt
     | AskEpochEnd
     | FetchFrom
     | StopFetching

@@ -7,7 +7,7 @@ of interest is passed over.
 from dataclasses import dataclass
 
 from twinlog.mirroring.alignment import LogFacts
-from twinlog.mirroring.records import LastMirrorEpoch, PartitionState
+from twinlog.mirroring.records import LastMirrorEpoch, PartitionStart, PartitionState
 from twinlog.mirroring.states import DesiredState, MirrorState
 from twinlog.model.ids import BrokerId, LeaderEpoch, Offset
 from twinlog.wire.primitives import Buffer
@@ -15,12 +15,13 @@ from twinlog.wire.primitives import Buffer
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """This broker leads the partition; ``actual`` and ``last_mirror_epoch`` are what is durable."""
+    """This broker leads the partition; what is told of it is durable, None where nothing is."""
 
     desired: DesiredState
     actual: PartitionState | None
     last_mirror_epoch: LastMirrorEpoch | None
     leader_epoch: LeaderEpoch
+    start: PartitionStart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,14 @@ class LastMirrorEpochSaved:
     """The last mirror epoch is committed."""
 
     saved: LastMirrorEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class StartSaved:
+    """It is committed where the partition begins; None is the source's earliest record."""
+
+    start: PartitionStart | None
+    turn: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +110,14 @@ class SourceRangeFound:
 
     start: Offset
     end: Offset
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetAtFound:
+    """Where the first record of the time that was asked for lies; None if there is none yet."""
+
+    offset: Offset | None
     turn: int
 
 
@@ -197,12 +214,14 @@ Event = (
     | RecoverAsked
     | StateSaved
     | LastMirrorEpochSaved
+    | StartSaved
     | LeaderEpochSeen
     | LogRead
     | SourceMirrorsRead
     | SourceLeaderFound
     | SourceLeaderMoved
     | SourceRangeFound
+    | OffsetAtFound
     | EpochEndFound
     | SourceRefused
     | SourceLost

@@ -1,10 +1,12 @@
 """Follows the source batch by batch: from a fetched answer to what is written here."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from twinlog.mirroring import epoch_fencing
 from twinlog.mirroring.aligning import Aligned
 from twinlog.mirroring.batches import Walk, walk
+from twinlog.mirroring.beginning import Beginning
 from twinlog.mirroring.effects import (
     Append,
     BeginAt,
@@ -58,10 +60,11 @@ class Following:
     log_end: Offset
     last_epoch: LeaderEpoch
     lag: LagInputs
+    beginning: Beginning = field(default_factory=Beginning)
     bump_asked: LeaderEpoch = NO_EPOCH
 
     @classmethod
-    def of(cls, aligned: Aligned, turn: int, lag: LagInputs) -> "Following":
+    def of(cls, aligned: Aligned, turn: int, lag: LagInputs, beginning: Beginning) -> "Following":
         """Follow from where an alignment has come to its end."""
         return cls(
             node=aligned.node,
@@ -71,7 +74,13 @@ class Following:
             log_end=aligned.local.end,
             last_epoch=aligned.local.latest_epoch,
             lag=lag,
+            beginning=beginning,
         )
+
+    def begin(self) -> Sequence[Effect]:
+        """Give what is written before the first fetch: it may have been left undone."""
+        is_empty = self.log_start == self.log_end
+        return () if is_empty else self.beginning.begun_at(self.log_start, self.turn)
 
     def fetch(self) -> FetchFrom:
         """Give the standing order for the next fetch."""
@@ -131,6 +140,7 @@ class Following:
         if walked.first_offset < self.log_end:
             self.log_start = walked.first_offset
             effects.append(BeginAt(walked.first_offset))
+            effects += self.beginning.begun_at(walked.first_offset, self.turn)
         self.lag.appended(walked.next_offset - walked.first_offset, walked.length)
         self.log_end, self.last_epoch = walked.next_offset, walked.last_epoch
         effects.append(Append(records))

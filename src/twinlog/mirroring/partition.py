@@ -18,6 +18,7 @@ from twinlog.mirroring.aligning import (
     Refused,
     TailLost,
 )
+from twinlog.mirroring.beginning import Beginning
 from twinlog.mirroring.effects import AwaitReplicas, BumpEpoch, Effect, StopFetching
 from twinlog.mirroring.events import (
     AppendFailed,
@@ -64,6 +65,7 @@ class PartitionMirror:
     desired: DesiredState = DesiredState.MIRRORING
     own_epoch: LeaderEpoch = NO_EPOCH
     last_mirror_epoch: LastMirrorEpoch | None = None
+    beginning: Beginning = field(default_factory=Beginning)
     trouble: str | None = None
     deadline_ms: int | None = None
     lag: LagInputs = field(default_factory=LagInputs)
@@ -143,7 +145,7 @@ class PartitionMirror:
 
     def _started(self, started: Started) -> list[Effect]:
         self.desired, self.own_epoch = started.desired, started.leader_epoch
-        self.last_mirror_epoch = started.last_mirror_epoch
+        self.last_mirror_epoch, self.beginning.noted = started.last_mirror_epoch, started.start
         if started.actual is not None:
             self.standing.restore(started.actual)
         target = self.standing.target(self.desired)
@@ -180,6 +182,7 @@ class PartitionMirror:
             return []
         self._saving = None
         is_reassertion = self.state == state == MirrorState.MIRRORING and self.is_following
+        self.beginning.step(self.state, state)
         self.standing.state, self.standing.state_epoch = state, state_epoch
         if state == MirrorState.MIRRORING:
             # The shard deletes it in the same batch: the stop it belonged to is undone.
@@ -256,6 +259,7 @@ class PartitionMirror:
             policy=self.policy,
             own_epoch=self.own_epoch,
             agreed=self.last_mirror_epoch,
+            beginning=self.beginning,
             fencing_epoch=self._fencing_epoch,
             doubted=self._doubted,
         )
@@ -328,8 +332,8 @@ class PartitionMirror:
         if self.state == MirrorState.LOG_ALIGNMENT:
             return self._save(MirrorState.MIRRORING)
         self._alignment = None
-        self._following = Following.of(aligned, self.turn, self.lag)
-        return [self._following.fetch()]
+        self._following = Following.of(aligned, self.turn, self.lag, self.beginning)
+        return [*self._following.begin(), self._following.fetch()]
 
     # Following
 
@@ -369,6 +373,7 @@ class PartitionMirror:
             turn=self.turn,
             saved=self.last_mirror_epoch,
             was_mirroring=self.standing.had_begun,
+            began=self.beginning.noted,
         )
         return [self._stopping.look()]
 

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
+
+from twinlog.config.mirror_start import EARLIEST, EARLIEST_TIMESTAMP
 
 BACKOFF_MS_MIN = 10
 
@@ -11,6 +14,20 @@ class GapPolicy(Enum):
 
     CONTINUE = "continue"
     FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class StartSpec:
+    """Where a partition that is mirrored from scratch begins, as the operator wrote it.
+
+    ``timestamp_ms`` is what ListOffsets is asked for: a time, or its numbers for both ends.
+    """
+
+    words: str
+    timestamp_ms: int
+
+
+FROM_EARLIEST: Final = StartSpec(EARLIEST, EARLIEST_TIMESTAMP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,5 +55,6 @@ class MirrorPolicy:
 
     gap: GapPolicy = GapPolicy.CONTINUE
     supports_unclean_election: bool = False
+    start: StartSpec = FROM_EARLIEST
     failed: RetryPolicy = RetryPolicy()
     source: RetryPolicy = RetryPolicy(backoff_ms_min=100, backoff_ms_max=10_000)

@@ -1,9 +1,10 @@
 """Keys and values of ``__mirror_state``: what each record type is, and its bytes.
 
 Record types, the first two bytes of every key (KIP-1279 leaves the numbers open; these are ours):
-1 MirrorPartitionState, 2 LastMirrorEpochs. Keys are not flexible, values are (v0); the first two
-bytes of a value are its version. A null value is a tombstone. Unknown types and versions are
-skipped by whoever reads them, so that a newer broker can leave its records behind.
+1 MirrorPartitionState, 2 LastMirrorEpochs; from 12000 on what the proposal does not have. Keys are
+not flexible, values are (v0); the first two bytes of a value are its version. A null value is a
+tombstone. Unknown types and versions are skipped by whoever reads them, so that a newer broker can
+leave its records behind.
 """
 
 import struct
@@ -18,6 +19,7 @@ from twinlog.wire.schema import message, since, tag
 PARTITION_STATE_TYPE: Final = 1
 LAST_MIRROR_EPOCH_TYPE: Final = 2
 LOSSES_TYPE: Final = 12_003
+START_TYPE: Final = 12_004
 """Ours, and far from the numbers that the proposal may come to use."""
 VERSION: Final = 0
 _PREFIX: Final = struct.Struct(">h")
@@ -74,14 +76,32 @@ class PartitionLosses:
     losses: tuple[RecordLoss, ...]
 
 
+@message
+class PartitionStart:
+    """Where a partition began that was not to be mirrored from the source's earliest record.
+
+    The source had records from ``skipped_from`` up to ``offset``, and they were not wanted.
+    ``leader_epoch`` is the source's of then: both logs agree up to ``offset`` in it.
+    """
+
+    spec: str
+    offset: Int64
+    skipped_from: Int64
+    leader_epoch: Int32 = -1
+    at_ms: Int64 = 0
+    is_over: bool = False
+    """Whether the partition was stopped since: another start from scratch begins anew."""
+
+
 NON_RETRYABLE: Final = -1
 """The retry attempt of a failure that only an operator can mend."""
 
-Value = PartitionState | LastMirrorEpoch | PartitionLosses
-_VALUES: Final[dict[int, type[PartitionState] | type[LastMirrorEpoch] | type[PartitionLosses]]] = {
+Value = PartitionState | LastMirrorEpoch | PartitionLosses | PartitionStart
+_VALUES: Final[dict[int, type[Value]]] = {
     PARTITION_STATE_TYPE: PartitionState,
     LAST_MIRROR_EPOCH_TYPE: LastMirrorEpoch,
     LOSSES_TYPE: PartitionLosses,
+    START_TYPE: PartitionStart,
 }
 
 
@@ -98,6 +118,11 @@ def last_mirror_epoch_key(of: MirrorPartition) -> bytes:
 def losses_key(of: MirrorPartition) -> bytes:
     """Give the key under which a partition's losses are kept."""
     return _PREFIX.pack(LOSSES_TYPE) + encode_bytes(of, VERSION, flexible=False)
+
+
+def start_key(of: MirrorPartition) -> bytes:
+    """Give the key under which it is kept where a partition began."""
+    return _PREFIX.pack(START_TYPE) + encode_bytes(of, VERSION, flexible=False)
 
 
 def value_bytes(value: Value) -> bytes:

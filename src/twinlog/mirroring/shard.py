@@ -6,23 +6,27 @@ not allow is an error: it never looks like success.
 """
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from twinlog.coordination.outcome import Outcome, StateRecord
 from twinlog.coordination.timers import Timers
+from twinlog.mirroring.beginning import is_another_start
 from twinlog.mirroring.records import (
     LAST_MIRROR_EPOCH_TYPE,
     LOSSES_TYPE,
+    START_TYPE,
     LastMirrorEpoch,
     MirrorPartition,
     PartitionLosses,
+    PartitionStart,
     PartitionState,
     RecordLoss,
     last_mirror_epoch_key,
     losses_key,
     read_key,
     read_value,
+    start_key,
     state_key,
     value_bytes,
 )
@@ -58,6 +62,8 @@ class Known:
     state: PartitionState | None
     last_mirror_epoch: LastMirrorEpoch | None
     losses: tuple[RecordLoss, ...] = ()
+    start: PartitionStart | None = None
+    """None where it began at the source's earliest record."""
 
     @property
     def mirror_state(self) -> MirrorState:
@@ -72,6 +78,7 @@ class MirrorShard:
         self._states: dict[MirrorPartition, PartitionState] = {}
         self._last_epochs: dict[MirrorPartition, LastMirrorEpoch] = {}
         self._losses: dict[MirrorPartition, tuple[RecordLoss, ...]] = {}
+        self._starts: dict[MirrorPartition, PartitionStart] = {}
         self._timers = Timers()
 
     @property
@@ -113,6 +120,9 @@ class MirrorShard:
         if wanted.state == MirrorState.MIRRORING and of in self._last_epochs:
             # In one batch with the state: a last mirror epoch always belongs to the last stop.
             records.append(StateRecord(last_mirror_epoch_key(of), None))
+        start = self._starts.get(of)
+        if start is not None and is_another_start(self.known(of).mirror_state, wanted.state):
+            records.append(StateRecord(start_key(of), value_bytes(replace(start, is_over=True))))
         return Outcome(records=tuple(records), reply=written.state_epoch)
 
     def write_last_mirror_epoch(
@@ -149,6 +159,17 @@ class MirrorShard:
         record = StateRecord(losses_key(of), value_bytes(value))
         return Outcome(records=(record,), reply=fresh)
 
+    def write_start(
+        self, of: MirrorPartition, leader_epoch: LeaderEpoch, start: PartitionStart | None
+    ) -> Outcome[None]:
+        """Write where a partition begins; None deletes that: it begins at the earliest record.
+
+        Raises ApiError FENCED_LEADER_EPOCH.
+        """
+        self._check_leader_epoch(of, leader_epoch)
+        record = StateRecord(start_key(of), None if start is None else value_bytes(start))
+        return Outcome(records=(record,), reply=None)
+
     def read_states(self, partitions: Iterable[MirrorPartition]) -> Outcome[tuple[Known, ...]]:
         """Give what is known of the partitions, in their order, after all earlier writes."""
         return Outcome(reply=tuple(self.known(of) for of in partitions))
@@ -169,6 +190,8 @@ class MirrorShard:
                 records.append(StateRecord(last_mirror_epoch_key(of), None))
             if known.losses:
                 records.append(StateRecord(losses_key(of), None))
+            if known.start is not None:
+                records.append(StateRecord(start_key(of), None))
             count += known.state is not None or known.last_mirror_epoch is not None
         return Outcome(records=tuple(records), reply=count)
 
@@ -177,12 +200,13 @@ class MirrorShard:
         return self.delete_partitions([of for of in self._everything() if of.mirror == mirror])
 
     def _everything(self) -> dict[MirrorPartition, None]:
-        return dict.fromkeys([*self._states, *self._last_epochs, *self._losses])
+        return dict.fromkeys([*self._states, *self._last_epochs, *self._losses, *self._starts])
 
     def known(self, of: MirrorPartition) -> Known:
         """Give what is known of one partition by now."""
         losses = self._losses.get(of, ())
-        return Known(of, self._states.get(of), self._last_epochs.get(of), losses)
+        last, start = self._last_epochs.get(of), self._starts.get(of)
+        return Known(of, self._states.get(of), last, losses, start)
 
     def _check_leader_epoch(self, of: MirrorPartition, leader_epoch: LeaderEpoch) -> None:
         state = self._states.get(of)
@@ -202,12 +226,7 @@ class MirrorShard:
             return
         record_type, of = read
         if value is None:
-            if record_type == LAST_MIRROR_EPOCH_TYPE:
-                self._last_epochs.pop(of, None)
-            elif record_type == LOSSES_TYPE:
-                self._losses.pop(of, None)
-            else:
-                self._states.pop(of, None)
+            self._kept(record_type).pop(of, None)
             return
         match read_value(record_type, value):
             case PartitionState() as state:
@@ -216,8 +235,18 @@ class MirrorShard:
                 self._last_epochs[of] = last
             case PartitionLosses() as known:
                 self._losses[of] = known.losses
+            case PartitionStart() as start:
+                self._starts[of] = start
             case None:
                 pass
+
+    def _kept(self, record_type: int) -> dict[MirrorPartition, Any]:
+        kept: dict[int, dict[MirrorPartition, Any]] = {
+            LAST_MIRROR_EPOCH_TYPE: self._last_epochs,
+            LOSSES_TYPE: self._losses,
+            START_TYPE: self._starts,
+        }
+        return kept.get(record_type, self._states)
 
     def on_loaded(self, now_ms: int) -> None:
         """Nothing has a deadline here."""

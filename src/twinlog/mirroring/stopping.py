@@ -26,7 +26,7 @@ from twinlog.mirroring.events import (
     StepDone,
     StepFailed,
 )
-from twinlog.mirroring.records import LastMirrorEpoch
+from twinlog.mirroring.records import LastMirrorEpoch, PartitionStart
 from twinlog.model.ids import NO_EPOCH, LeaderEpoch, Offset
 
 
@@ -57,12 +57,14 @@ class Stopping:
     """One look at what is left to do; ``turn`` marks what it asks and orders.
 
     ``saved`` is of this stop: it is deleted together with the step to MIRRORING. A partition that
-    had not begun ``was_mirroring`` holds nothing that came from the source by this mirror.
+    had not begun ``was_mirroring`` holds nothing that came from the source by this mirror. One that
+    has nothing yet, but ``began`` at some offset, agrees with the source up to there.
     """
 
     turn: int
     saved: LastMirrorEpoch | None
     was_mirroring: bool
+    began: PartitionStart | None = None
 
     def look(self) -> ReadLog:
         """Give the question that begins it."""
@@ -88,8 +90,7 @@ class Stopping:
         """Give the next order, or None when all is written and only has to be committed."""
         saved = self.saved
         if saved is None or saved.log_end > facts.end:
-            epoch = facts.latest_epoch if self.was_mirroring else NO_EPOCH
-            return SaveLastMirrorEpoch(epoch, facts.end)
+            return SaveLastMirrorEpoch(self._epoch_of(facts), facts.end)
         if own_epoch <= saved.epoch:
             return BumpEpoch(LeaderEpoch(saved.epoch + 1))
         if facts.open_transactions:
@@ -97,3 +98,12 @@ class Stopping:
         if not facts.has_pid_reset:
             return AppendPidReset(self.turn)
         return None
+
+    def _epoch_of(self, facts: LogFacts) -> LeaderEpoch:
+        """Give the epoch in which both logs are known to be the same."""
+        if not self.was_mirroring:
+            return NO_EPOCH
+        began = self.began
+        if began is not None and facts.is_empty and facts.end == began.offset:
+            return LeaderEpoch(began.leader_epoch)
+        return facts.latest_epoch

@@ -5,7 +5,7 @@ import pytest
 
 from support.clusters import CLUSTER_ID, image_with, mirrored, topic, topic_id
 from twinlog.cluster.changes import Change, MirrorDeleted, MirrorSet
-from twinlog.cluster.facts import DesiredState, MirrorFact
+from twinlog.cluster.facts import DesiredState, MirrorFact, MirrorTopicFact
 from twinlog.cluster.image import ClusterImage
 from twinlog.cluster.mirrors import (
     SourceTopic,
@@ -157,6 +157,18 @@ def test_a_topic_another_mirror_has_stopped_can_be_started_in_this_one() -> None
     image = mirrored_image(topic(partitions=2), mirrored("orders", "other", STOPPED))
     image = image.with_changes(start(image))
     assert image.topics[ORDERS].read_only_for == "a-to-b"
+
+
+def test_partitions_begin_where_the_operator_wants_if_the_mirror_was_told_of_them_first() -> None:
+    image = mirrored_image()
+    first = image.with_changes(start(image))
+    assert first.topics[ORDERS].mirror == MirrorTopicFact("a-to-b", MIRRORING, 2)
+    newer = image.with_changes(start(image, is_newer=True))
+    assert newer.topics[ORDERS].mirror == MirrorTopicFact("a-to-b", MIRRORING, 0)
+    stopped = first.with_changes(stop_topic(first, "a-to-b", "orders"))
+    assert stopped.topics[ORDERS].mirror == MirrorTopicFact("a-to-b", STOPPED, 2)
+    again = stopped.with_changes(start(stopped, partition_count=3))
+    assert again.topics[ORDERS].mirror == MirrorTopicFact("a-to-b", MIRRORING, 2)
 
 
 def test_a_topic_is_paused_resumed_and_stopped() -> None:

@@ -6,7 +6,12 @@ from uuid import UUID
 import pytest
 
 from twinlog.coordination.outcome import Outcome
-from twinlog.mirroring.records import LastMirrorEpoch, MirrorPartition, RecordLoss
+from twinlog.mirroring.records import (
+    LastMirrorEpoch,
+    MirrorPartition,
+    PartitionStart,
+    RecordLoss,
+)
 from twinlog.mirroring.shard import LOSSES_KEPT_MAX, MirrorShard, WriteState
 from twinlog.mirroring.states import MirrorState
 from twinlog.model.errors import ApiError, ErrorCode
@@ -184,3 +189,35 @@ def test_losses_outlive_a_stop_and_go_with_their_mirror() -> None:
     assert shard.known(OF).losses == (loss(0),)
     commit(shard, shard.delete_mirror("m"))
     assert shard.read_all().reply == ()
+
+
+BEGAN = PartitionStart(spec="latest", offset=300, skipped_from=100, leader_epoch=5)
+
+
+def test_where_a_partition_began_is_known_once_it_is_replayed_and_can_be_deleted() -> None:
+    shard = in_state(MirrorState.LOG_ALIGNMENT)
+    commit(shard, shard.write_start(OF, EPOCH, BEGAN))
+    assert shard.known(OF).start == BEGAN
+    commit(shard, shard.write_start(OF, EPOCH, None))
+    assert shard.known(OF).start is None
+
+
+def test_an_older_leader_begins_nowhere() -> None:
+    shard = in_state(MirrorState.LOG_ALIGNMENT)
+    with pytest.raises(ApiError) as caught:
+        shard.write_start(OF, LeaderEpoch(2), BEGAN)
+    assert caught.value.code == ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_a_start_after_a_stop_is_another_one_in_the_same_batch() -> None:
+    shard = in_state(MirrorState.LOG_ALIGNMENT)
+    commit(shard, shard.write_start(OF, EPOCH, BEGAN))
+    for state in (MirrorState.STOPPING, MirrorState.STOPPED):
+        commit(shard, shard.write_state(WriteState(OF, state, EPOCH)))
+        assert shard.known(OF).start == BEGAN
+    outcome = shard.write_state(WriteState(OF, MirrorState.LOG_ALIGNMENT, EPOCH))
+    assert len(outcome.records) == 2
+    commit(shard, outcome)
+    assert shard.known(OF).start == replace(BEGAN, is_over=True)
+    commit(shard, shard.delete_mirror("m"))
+    assert shard.known(OF).start is None

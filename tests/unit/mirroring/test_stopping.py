@@ -15,10 +15,10 @@ from twinlog.mirroring.events import (
     StepFailed,
     TimeCame,
 )
-from twinlog.mirroring.records import LastMirrorEpoch
+from twinlog.mirroring.records import LastMirrorEpoch, PartitionStart
 from twinlog.mirroring.stopping import AllWritten, LookAgain, StopFailed, Stopping
 from twinlog.model.epochs import EpochStart
-from twinlog.model.ids import LeaderEpoch, Offset
+from twinlog.model.ids import NO_EPOCH, LeaderEpoch, Offset
 
 SAVED = LastMirrorEpoch(epoch=3, log_end=100)
 
@@ -52,3 +52,15 @@ def test_what_was_done_is_looked_at_again_with_what_is_durable_by_then() -> None
     assert stopping.on(StepFailed("the disk is full", 1), own) == StopFailed("the disk is full")
     assert stopping.on(LogCommitted(1), own) == AllWritten()
     assert stopping.on(TimeCame(), own) is None
+
+
+def test_what_began_where_the_source_ended_and_got_nothing_agrees_with_it_up_to_there() -> None:
+    began = PartitionStart(spec="latest", offset=300, skipped_from=0, leader_epoch=5)
+    empty = LogFacts(Offset(300), Offset(300))
+    own = LeaderEpoch(9)
+    stopping = Stopping(1, None, was_mirroring=True, began=began)
+    assert stopping.next_step(empty, own) == SaveLastMirrorEpoch(LeaderEpoch(5), Offset(300))
+    elsewhere = LogFacts(Offset(310), Offset(310))
+    assert stopping.next_step(elsewhere, own) == SaveLastMirrorEpoch(NO_EPOCH, Offset(310))
+    never = Stopping(1, None, was_mirroring=False, began=began)
+    assert never.next_step(empty, own) == SaveLastMirrorEpoch(NO_EPOCH, Offset(300))

@@ -111,6 +111,7 @@ class DrivenPartition:
                 known.state,
                 known.last_mirror_epoch,
                 self.partition.leader_epoch,
+                known.start,
             )
         )
 
@@ -217,6 +218,7 @@ class DrivenPartition:
             case (
                 do.FindSourceLeader()
                 | do.AskSourceRange()
+                | do.AskOffsetAt()
                 | do.AskEpochEnd()
                 | do.ReadSourceMirrors()
             ):
@@ -224,7 +226,7 @@ class DrivenPartition:
                 self._work.questions.ask(
                     Asked(self.of, effect, lambda event: self._answer(life, event))
                 )
-            case do.SaveState() | do.SaveLastMirrorEpoch():
+            case do.SaveState() | do.SaveLastMirrorEpoch() | do.SaveStart():
                 self._spawn(self._save(effect, self._life))
             case do.BumpEpoch(at_least):
                 self._work.bump(self.of, at_least)

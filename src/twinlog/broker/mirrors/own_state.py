@@ -1,6 +1,6 @@
 """What a mirrored partition reads and writes of itself in ``__mirror_state``."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from twinlog.broker.mirrors.work import MirrorWork
@@ -12,7 +12,7 @@ from twinlog.mirroring.shard import Known, WriteState
 
 TIMEOUT_S: Final = 5.0
 
-Save = do.SaveState | do.SaveLastMirrorEpoch
+Save = do.SaveState | do.SaveLastMirrorEpoch | do.SaveStart
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ class OwnState:
         """Write; give the event that it is committed. Raises ApiError."""
         if isinstance(save, do.SaveLastMirrorEpoch):
             return await self._write_last_mirror_epoch(save)
+        if isinstance(save, do.SaveStart):
+            return await self._write_start(save)
         write = WriteState(
             of=self.key,
             state=save.state,
@@ -61,3 +63,14 @@ class OwnState:
             TIMEOUT_S,
         )
         return on.LastMirrorEpochSaved(last)
+
+    async def _write_start(self, save: do.SaveStart) -> on.Event:
+        epoch, start = self.partition.leader_epoch, save.start
+        if start is not None:
+            start = replace(start, at_ms=start.at_ms or self.work.clock.wall_ms())
+        await self.work.run_on_shard(
+            home_key(self.key),
+            lambda shard, _: shard.write_start(self.key, epoch, start),
+            TIMEOUT_S,
+        )
+        return on.StartSaved(start, save.turn)

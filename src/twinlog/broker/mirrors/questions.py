@@ -7,9 +7,11 @@ from typing import Any, Final
 
 from twinlog.broker.mirrors.source import SourceCluster
 from twinlog.broker.mirrors.source_mirrors import read_mirrors
+from twinlog.config.mirror_start import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from twinlog.mirroring import events as on
 from twinlog.mirroring.effects import (
     AskEpochEnd,
+    AskOffsetAt,
     AskSourceRange,
     FindSourceLeader,
     ReadSourceMirrors,
@@ -36,8 +38,6 @@ from twinlog.wire.messages.offsets import (
     OffsetForLeaderEpochRequest,
 )
 
-EARLIEST: Final = -2
-LATEST: Final = -1
 TOPICS_PER_REFRESH_MAX: Final = 1_000
 PARTITIONS_PER_REQUEST_MAX: Final = 5_000
 CONSUMER: Final = -1
@@ -51,7 +51,7 @@ class Asked:
     """One question, and where its answer goes."""
 
     of: TopicPartition
-    question: FindSourceLeader | AskSourceRange | AskEpochEnd | ReadSourceMirrors
+    question: FindSourceLeader | AskSourceRange | AskOffsetAt | AskEpochEnd | ReadSourceMirrors
     bring: Bring
 
 
@@ -88,6 +88,7 @@ class Questions:
         leaders: list[Asked] = []
         mirrors: list[Asked] = []
         ranges: dict[BrokerId, list[Asked]] = {}
+        times: dict[BrokerId, list[Asked]] = {}
         epochs: dict[BrokerId, list[Asked]] = {}
         for one in asked:
             match one.question:
@@ -97,11 +98,17 @@ class Questions:
                     mirrors.append(one)
                 case AskSourceRange(node):
                     ranges.setdefault(node, []).append(one)
+                case AskOffsetAt(node):
+                    times.setdefault(node, []).append(one)
                 case AskEpochEnd(node):
                     epochs.setdefault(node, []).append(one)
         rounds = [self._find_leaders(part) for part in _parts(leaders, TOPICS_PER_REFRESH_MAX)]
         rounds += [self._read_mirrors(part) for part in _parts(mirrors, PARTITIONS_PER_REQUEST_MAX)]
-        for asks, found in ((self._find_ranges, ranges), (self._find_epoch_ends, epochs)):
+        for asks, found in (
+            (self._find_ranges, ranges),
+            (self._find_offsets_at, times),
+            (self._find_epoch_ends, epochs),
+        ):
             for node, ones in found.items():
                 rounds += [asks(node, part) for part in _parts(ones, PARTITIONS_PER_REQUEST_MAX)]
         return rounds
@@ -163,7 +170,8 @@ class Questions:
     async def _find_ranges(self, node: BrokerId, asked: list[Asked]) -> None:
         try:
             starts, ends = await asyncio.gather(
-                self._offsets(node, asked, EARLIEST), self._offsets(node, asked, LATEST)
+                self._offsets(node, asked, lambda _: EARLIEST_TIMESTAMP),
+                self._offsets(node, asked, lambda _: LATEST_TIMESTAMP),
             )
         except (PeerUnavailable, ApiError) as error:
             _refuse_all(asked, error)
@@ -171,18 +179,33 @@ class Questions:
         for one in asked:
             one.bring(_range(one, starts.get(one.of), ends.get(one.of)))
 
+    async def _find_offsets_at(self, node: BrokerId, asked: list[Asked]) -> None:
+        """Ask for the first record of a time; the answer is -1 where there is none."""
+        try:
+            found = await self._offsets(node, asked, _time_of)
+        except (PeerUnavailable, ApiError) as error:
+            _refuse_all(asked, error)
+            return
+        for one in asked:
+            listed = found.get(one.of)
+            if listed is None or listed.error_code:
+                one.bring(_refused(one, None if listed is None else listed.error_code))
+            else:
+                offset = Offset(listed.offset) if listed.offset >= 0 else None
+                one.bring(on.OffsetAtFound(offset, one.question.turn))
+
     async def _offsets(
-        self, node: BrokerId, asked: list[Asked], timestamp: int
+        self, node: BrokerId, asked: list[Asked], time_of: Callable[[Asked], int]
     ) -> dict[TopicPartition, ListedPartition]:
         connection = await self.source.peers.connection_to(node)
         topics: dict[TopicName, list[ListOffsetsPartition]] = {}
         for one in asked:
-            assert isinstance(one.question, AskSourceRange)
+            assert isinstance(one.question, AskSourceRange | AskOffsetAt)
             topics.setdefault(one.of.topic, []).append(
                 ListOffsetsPartition(
                     partition_index=one.of.partition,
                     current_leader_epoch=one.question.leader_epoch,
-                    timestamp=timestamp,
+                    timestamp=time_of(one),
                 )
             )
         request = ListOffsetsRequest(
@@ -241,6 +264,11 @@ class Questions:
             else:
                 epoch, offset = LeaderEpoch(end.leader_epoch), Offset(end.end_offset)
                 one.bring(on.EpochEndFound(one.question.epoch, epoch, offset, turn))
+
+
+def _time_of(one: Asked) -> int:
+    assert isinstance(one.question, AskOffsetAt)
+    return one.question.timestamp_ms
 
 
 def _range(one: Asked, start: ListedPartition | None, end: ListedPartition | None) -> on.Event:

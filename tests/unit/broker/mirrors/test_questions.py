@@ -13,7 +13,7 @@ from twinlog.mirroring import effects as do
 from twinlog.mirroring import events as on
 from twinlog.mirroring.records import LastMirrorEpoch
 from twinlog.model.errors import ErrorCode
-from twinlog.model.ids import BrokerId, LeaderEpoch, TopicId, TopicName, TopicPartition
+from twinlog.model.ids import BrokerId, LeaderEpoch, Offset, TopicId, TopicName, TopicPartition
 from twinlog.wire.messages.mirrors import (
     DESCRIBE_CLUSTER_MIRRORS,
     DescribeClusterMirrorsResponse,
@@ -34,7 +34,9 @@ from twinlog.wire.messages.offsets import (
     OffsetForLeaderEpochResponse,
 )
 
-Question = do.FindSourceLeader | do.AskSourceRange | do.AskEpochEnd | do.ReadSourceMirrors
+Question = (
+    do.FindSourceLeader | do.AskSourceRange | do.AskOffsetAt | do.AskEpochEnd | do.ReadSourceMirrors
+)
 NODE_ID, EPOCH = BrokerId(NODE), LeaderEpoch(3)
 
 
@@ -135,6 +137,30 @@ async def test_an_error_of_one_partition_goes_to_it(tmp_path: Path) -> None:
         assert refused.code == ErrorCode.FENCED_LEADER_EPOCH
 
 
+async def test_the_place_of_a_time_is_asked_for_and_may_not_be_there_yet(tmp_path: Path) -> None:
+    async with scripted_source() as source, mirror_bench(tmp_path, source.address) as bench:
+        places = {7_000: 42, 9_000: -1}
+
+        def listed(request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+            asked = request.topics[0].partitions[:2]
+            ones = tuple(
+                ListedPartition(partition_index=p.partition_index, offset=places[p.timestamp])
+                for p in asked
+            )
+            return ListOffsetsResponse(topics=(ListedTopic(name="t", partitions=ones),))
+
+        source.on(LIST_OFFSETS, listed)
+        await bench.source.peers.refresh(())
+        found = await answers(
+            bench,
+            (of(0), do.AskOffsetAt(NODE_ID, EPOCH, 7_000, 1)),
+            (of(1), do.AskOffsetAt(NODE_ID, EPOCH, 9_000, 2)),
+            (of(2), do.AskOffsetAt(NODE_ID, EPOCH, 9_000, 3)),
+        )
+        assert found[:2] == [on.OffsetAtFound(Offset(42), 1), on.OffsetAtFound(None, 2)]
+        assert isinstance(found[2], on.SourceRefused)
+
+
 @pytest.mark.parametrize("version", [2, 4])
 async def test_ends_of_epochs_are_asked_for_as_a_consumer(tmp_path: Path, version: int) -> None:
     ranges = {OFFSET_FOR_LEADER_EPOCH.key: (version, version)}
@@ -176,9 +202,10 @@ async def test_a_source_that_cannot_be_reached_refuses_every_question(tmp_path: 
             (of(0), do.AskSourceRange(NODE_ID, EPOCH, 2)),
             (of(0), do.AskEpochEnd(NODE_ID, EPOCH, EPOCH, 3)),
             (of(0), do.ReadSourceMirrors(4)),
+            (of(0), do.AskOffsetAt(NODE_ID, EPOCH, 7_000, 5)),
         )
         codes = [(one.code, one.turn) for one in found if isinstance(one, on.SourceRefused)]
-        assert codes == [(ErrorCode.NETWORK_EXCEPTION, turn) for turn in (1, 2, 3, 4)]
+        assert codes == [(ErrorCode.NETWORK_EXCEPTION, turn) for turn in (1, 2, 3, 4, 5)]
 
 
 async def test_a_source_that_knows_no_mirrors_has_nothing_to_say_of_them(tmp_path: Path) -> None:
