@@ -13,6 +13,8 @@ from twinlog.model.ids import TopicPartition
 TOPICS: Final = "topics"
 CONFIGS: Final = "topic configs"
 GROUPS: Final = "group offsets"
+ACLS: Final = "acls"
+SYNC_TASKS: Final = (TOPICS, CONFIGS, GROUPS, ACLS)
 """The tasks of a mirror that are done again and again; fetches have names of their own."""
 
 
@@ -66,6 +68,8 @@ class MirrorStatus:
     begun_at_ms: int = 0
     partitions: dict[TopicPartition, MirroredPartition] = field(default_factory=dict)
     task_errors: dict[str, str | None] = field(default_factory=dict)
+    task_notes: dict[str, str] = field(default_factory=dict)
+    """Why a task has nothing to do, where that is not for ever."""
     refresh_wanted: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when everything at the source should be looked at now."""
     leaders_wanted: asyncio.Event = field(default_factory=asyncio.Event)

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from twinlog.broker.mirror_board import (
+    ACLS,
     CONFIGS,
     GROUPS,
+    SYNC_TASKS,
     TOPICS,
     LossKind,
     MirrorBoard,
@@ -148,11 +150,12 @@ def _counts(board: MirrorBoard) -> Iterator[Reading]:
     yield one(of.REFRESH_ERRORS, board.task_errors[TOPICS])
     yield one(of.CONFIG_ERRORS, board.task_errors[CONFIGS])
     yield one(of.GROUP_ERRORS, board.task_errors[GROUPS])
+    yield one(of.ACL_ERRORS, board.task_errors[ACLS])
     yield Reading(
         of.SYNC_ERRORS,
         [
             ((name, task), counted.task_errors[task])
             for name, counted in counts
-            for task in (TOPICS, CONFIGS, GROUPS)
+            for task in SYNC_TASKS
         ],
     )

@@ -32,6 +32,9 @@ ALLOWED: Final[dict[str, tuple[str, ...]]] = {
     "exclude": ("start",),
     "json": ("describe", "verify", "stop"),
     "failed": ("describe",),
+    "tasks": ("describe",),
+    "source_cluster_id": ("list",),
+    "desired_state": ("list",),
     "source_command_config": ("verify", "stop"),
     "promote": ("stop",),
     "plan": ("stop",),
@@ -58,6 +61,18 @@ def mirrors_parser(prog: str) -> argparse.ArgumentParser:
     made.add_argument("--exclude", metavar="A,REGEX", help="topics not to start")
     made.add_argument("--json", action="store_true", help="tell it as JSON")
     made.add_argument("--failed", action="store_true", help="describe what has failed, and why")
+    made.add_argument(
+        "--tasks", action="store_true", help="describe what is synced again and again, and how"
+    )
+    made.add_argument(
+        "--source-cluster-id", metavar="ID,ID", help="list mirrors of these sources only"
+    )
+    made.add_argument(
+        "--desired-state",
+        metavar="STATE,STATE",
+        help="list topics that were asked to be in these states: "
+        f"{', '.join(EVERY_STATE)}; without it {' and '.join(EVERY_STATE[:2])}",
+    )
     made.add_argument(
         "--source-command-config",
         type=Path,
@@ -108,10 +123,21 @@ def check_flags(options: argparse.Namespace) -> None:
             known = " and ".join(f"--{a}" for a in actions)
             raise UsageError(f"--{flag.replace('_', '-')} goes with {known} only")
     _check_waiting(options)
+    _check_shown(options)
     try:
         matcher(words(options.topics), words(options.exclude))
     except SettingsError as error:
         raise UsageError(str(error)) from error
+
+
+def _check_shown(options: argparse.Namespace) -> None:
+    """Refuse what --describe and --list cannot show."""
+    if options.failed and options.tasks:
+        raise UsageError("--failed shows partitions, --tasks does not: leave out one of them")
+    unknown = [state for state in words(options.desired_state) if state not in EVERY_STATE]
+    if unknown:
+        known = ", ".join(EVERY_STATE)
+        raise UsageError(f"--desired-state {unknown[0]} is no state to ask for; there are {known}")
 
 
 def _settle_action(options: argparse.Namespace) -> None:

@@ -18,6 +18,7 @@ from twinlog.cli.log_reading import (
     offsets_at,
     places_beside,
 )
+from twinlog.cli.mirror_acls import acl_difference
 from twinlog.cli.mirror_asking import (
     described,
     mirror_called,
@@ -94,7 +95,8 @@ async def _with_source(
         configs = await _config_differences(cluster, source, mirror.mirror_name, here.topics)
     except (CliError, ApiError) as error:
         troubles.append(f"Topic settings could not be compared: {error}")
-    return StopPlan(mirror.mirror_name, here.plans(there), groups, configs, troubles)
+    acls = await acl_difference(cluster, source, mirror.mirror_name)
+    return StopPlan(mirror.mirror_name, here.plans(there), groups, configs, troubles, acls)
 
 
 @dataclass(frozen=True, slots=True)

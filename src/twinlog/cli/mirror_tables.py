@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Final, TextIO
 
 from twinlog.cli.output import Column, cut_right, write_json, write_table
-from twinlog.wire.messages.mirrors import DescribedLoss, DescribedMirror, ListedMirror
+from twinlog.wire.messages.mirrors import (
+    DescribedLoss,
+    DescribedMirror,
+    DescribedMirrorTask,
+    ListedMirror,
+)
 
 FAILED: Final = "FAILED"
 ERROR_CHARS_MAX: Final = 80
@@ -31,6 +36,12 @@ FAILED_COLUMNS: Final = (
     Column("PARTITION", 10),
     Column("RETRY", 7),
     Column("ERROR"),
+)
+TASK_COLUMNS: Final = (
+    Column("MIRROR", 30, is_name=True),
+    Column("TASK", 30, is_name=True),
+    Column("STATE", 15),
+    Column("DETAIL"),
 )
 
 
@@ -184,6 +195,35 @@ class FailedView:
         if row.retry_attempt < 0:
             return "NonRetryable"
         return f"{row.retry_attempt}/{self.retries_max}"
+
+
+@dataclass(frozen=True, slots=True)
+class TasksView:
+    """What --describe --tasks shows: what each mirror does again and again, and how that goes."""
+
+    mirrors: Sequence[DescribedMirror]
+
+    def write(self, out: TextIO, *, as_json: bool) -> None:
+        """Write the table or the JSON, or that there is nothing."""
+        rows = [
+            (mirror.mirror_name, task.name, _state_of(task), task.error or task.note)
+            for mirror in sorted(self.mirrors, key=lambda each: each.mirror_name)
+            for task in mirror.tasks
+        ]
+        if as_json:
+            names = ("mirror", "task", "state", "detail")
+            write_json([dict(zip(names, row, strict=True)) for row in rows], out)
+        elif not rows:
+            out.write("No mirror tasks found\n")
+        else:
+            cells = [(*row[:3], " ".join(row[3].split()) if row[3] else None) for row in rows]
+            write_table(TASK_COLUMNS, cells, out)
+
+
+def _state_of(task: DescribedMirrorTask) -> str:
+    if task.error:
+        return FAILED
+    return "NOT_APPLICABLE" if task.note else "OK"
 
 
 def _known(told: int) -> int | None:

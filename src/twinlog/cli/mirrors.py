@@ -13,7 +13,7 @@ from twinlog.cli.mirror_asking import listed, matching, mirror_called, some_matc
 from twinlog.cli.mirror_flags import WAIT, check_flags, mirrors_parser
 from twinlog.cli.mirror_plan import plan_stop
 from twinlog.cli.mirror_promote import promote
-from twinlog.cli.mirror_tables import FailedView, ListView, PartitionRow, StateView
+from twinlog.cli.mirror_tables import FailedView, ListView, PartitionRow, StateView, TasksView
 from twinlog.cli.mirror_verify import verify
 from twinlog.cli.mirror_wait import STATE_AFTER, wait, wait_after
 from twinlog.config.mirror import MIRROR
@@ -164,8 +164,14 @@ def _told(answer: mirrors.MirrorTopicsResponse, options: argparse.Namespace, don
 
 
 async def _list(cluster: Cluster, options: argparse.Namespace) -> int:
-    filters = (options.mirror,) if options.mirror else ()
-    found = await listed(cluster, mirrors.ListClusterMirrorsRequest(mirror_name_filter=filters))
+    found = await listed(
+        cluster,
+        mirrors.ListClusterMirrorsRequest(
+            mirror_name_filter=words(options.mirror),
+            source_cluster_id_filter=words(options.source_cluster_id),
+            desired_state_filter=words(options.desired_state),
+        ),
+    )
     ListView(found).write(sys.stdout)
     return EXIT_OK
 
@@ -184,6 +190,9 @@ async def _describe(cluster: Cluster, options: argparse.Namespace) -> int:
             code = EXIT_FAILED
     described = [mirror for mirror in answer.mirrors if not mirror.error_code]
     if code != EXIT_OK and not described:
+        return code
+    if options.tasks:
+        TasksView(described).write(sys.stdout, as_json=options.json)
         return code
     rows = sorted(row for mirror in described for row in PartitionRow.all_of(mirror))
     if options.failed:

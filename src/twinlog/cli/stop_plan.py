@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TextIO
 
 from twinlog.cli.batch_comparison import Mark
+from twinlog.cli.mirror_acls import AclDifference
 from twinlog.cli.mirror_groups import GroupChange
 from twinlog.cli.mirror_tables import FAILED, PartitionRow
 from twinlog.cli.output import fitted, write_json, write_table
@@ -168,6 +169,7 @@ class StopPlan:
     configs: Sequence[ConfigDifference] = ()
     troubles: Sequence[str] = ()
     """What could not be looked at as a whole: the source, its groups, its settings."""
+    acls: AclDifference = AclDifference()  # noqa: RUF009 - it is frozen
 
     @property
     def is_lossless(self) -> bool:
@@ -177,6 +179,7 @@ class StopPlan:
             and not self.groups
             and not self.configs
             and not self.troubles
+            and not self.acls.is_loss
         )
 
     def write(self, out: TextIO, *, as_json: bool) -> None:
@@ -191,6 +194,7 @@ class StopPlan:
         lines = [line for plan in self.partitions for line in plan.lines()]
         lines += [str(change) for change in self.groups]
         lines += [str(difference) for difference in self.configs]
+        lines += self.acls.lines()
         for line in lines[:LINES_MAX]:
             out.write(f"{line}\n")
         if len(lines) > LINES_MAX:
@@ -215,6 +219,7 @@ class StopPlan:
             ],
             "groups": [change.as_json() for change in self.groups],
             "configs": [difference.as_json() for difference in self.configs],
+            "acls": self.acls.as_json(),
         }
 
     def _by_topic(self) -> Mapping[str, list[PartitionPlan]]:

@@ -186,6 +186,9 @@ GROUP_ERRORS: Final = counter(
     f"{_MANAGER}_consumergroupoffsetsyncerror_total",
     "Times that group offsets could not be synced.",
 )
+ACL_ERRORS: Final = counter(
+    f"{_MANAGER}_aclsyncerror_total", "Times that the source's ACLs could not be synced."
+)
 SYNC_ERRORS: Final = counter(
     "twinlog_mirror_sync_errors_total",
     "The same errors, for each mirror and task.",
@@ -357,6 +360,7 @@ CHAPTERS: Final[tuple[tuple[str, tuple[Family, ...]], ...]] = (
             REFRESH_ERRORS,
             CONFIG_ERRORS,
             GROUP_ERRORS,
+            ACL_ERRORS,
             SYNC_ERRORS,
         ),
     ),

@@ -3,11 +3,18 @@
 import io
 import json
 
-from twinlog.cli.mirror_tables import FailedView, ListView, PartitionRow, StateView
+from twinlog.cli.mirror_tables import (
+    FailedView,
+    ListView,
+    PartitionRow,
+    StateView,
+    TasksView,
+)
 from twinlog.wire.messages.mirrors import (
     DescribedLoss,
     DescribedMirror,
     DescribedMirrorPartition,
+    DescribedMirrorTask,
     DescribedMirrorTopic,
     ListedMirror,
 )
@@ -18,7 +25,7 @@ def rows(*partitions: DescribedMirrorPartition) -> list[PartitionRow]:
     return list(PartitionRow.all_of(DescribedMirror(mirror_name="a-to-b", topics=(topic,))))
 
 
-def written(view: StateView | FailedView, *, as_json: bool = False) -> str:
+def written(view: StateView | FailedView | TasksView, *, as_json: bool = False) -> str:
     out = io.StringIO()
     view.write(out, as_json=as_json)
     return out.getvalue()
@@ -153,3 +160,29 @@ def test_rows_sort_by_mirror_topic_and_partition_as_a_number() -> None:
         DescribedMirrorPartition(partition_index=9, state_value="STOPPED"),
     )
     assert [row.partition for row in sorted(made)] == [9, 10]
+
+
+def test_a_task_is_ok_or_failed_or_has_nothing_to_do() -> None:
+    tasks = (
+        DescribedMirrorTask(name="acls", note="the source has no authorizer"),
+        DescribedMirrorTask(name="group offsets", error="not\nallowed"),
+        DescribedMirrorTask(name="topics"),
+    )
+    view = TasksView([DescribedMirror(mirror_name="a-to-b", tasks=tasks)])
+    head, *lines = written(view).splitlines()
+    assert head == f"{'MIRROR':30} {'TASK':30} {'STATE':15} DETAIL"
+    assert [line.split(maxsplit=1)[1].split("  ")[0] for line in lines] == [
+        "acls",
+        "group offsets",
+        "topics",
+    ]
+    assert lines[0].endswith(f"{'NOT_APPLICABLE':15} the source has no authorizer")
+    assert lines[1].endswith(f"{'FAILED':15} not allowed")
+    assert lines[2].endswith(f"{'OK':15} -")
+    assert json.loads(written(view, as_json=True))[1] == {
+        "mirror": "a-to-b",
+        "task": "group offsets",
+        "state": "FAILED",
+        "detail": "not\nallowed",
+    }
+    assert written(TasksView([])) == "No mirror tasks found\n"

@@ -65,6 +65,11 @@ def results(*names: str, failed: tuple[str, ...] = ()) -> MirrorTopicsResponse:
         (["--pause", "--mirror", "m"], "--pause needs --topics"),
         (["--list", "--json"], "--json goes with --describe and --verify and --stop"),
         (["--list", "--failed"], "--failed goes with --describe only"),
+        (["--list", "--tasks"], "--tasks goes with --describe only"),
+        (["--describe", "--failed", "--tasks"], "leave out one of them"),
+        (["--describe", "--source-cluster-id", "c"], "--source-cluster-id goes with --list only"),
+        (["--describe", "--desired-state", "PAUSED"], "--desired-state goes with --list only"),
+        (["--list", "--desired-state", "FAILED"], "there are MIRRORING, PAUSED, STOPPED"),
         (["--stop", "--mirror", "m", "--topics", "a", "--exclude", "b"], "--exclude goes with"),
         (["--start", "--mirror", "m", "--topics", "a("], "'a(' is not a regular expression"),
         (["--list", "--mirror-config", "f"], "--mirror-config goes with --create only"),
@@ -245,6 +250,28 @@ def test_list(broker: AnsweringBroker) -> None:
     ran = mirrors_command(broker, "--list")
     assert ran.code == 0
     assert ran.out.splitlines()[1] == f"{'m':30} {'3':10} {'-':26} s:1"
+
+
+def test_a_list_is_narrowed_by_mirror_source_and_state(broker: AnsweringBroker) -> None:
+    broker.on(mirrors.LIST_CLUSTER_MIRRORS, ListClusterMirrorsResponse(mirrors=()))
+    narrowed = ("--mirror", "m,n", "--source-cluster-id", "c", "--desired-state", "PAUSED,STOPPED")
+    ran = mirrors_command(broker, "--list", *narrowed)
+    assert (ran.code, ran.out) == (0, "No mirrors found\n")
+    (asked,) = broker.asked_for(mirrors.ListClusterMirrorsRequest)
+    assert asked.mirror_name_filter == ("m", "n")
+    assert asked.source_cluster_id_filter == ("c",)
+    assert asked.desired_state_filter == ("PAUSED", "STOPPED")
+
+
+def test_describe_tells_the_tasks_of_each_mirror(broker: AnsweringBroker) -> None:
+    task = mirrors.DescribedMirrorTask(name="acls", note="the source has no authorizer")
+    answer = mirrors.DescribeClusterMirrorsResponse(
+        mirrors=(DescribedMirror(mirror_name="m", tasks=(task,)),)
+    )
+    broker.on(mirrors.DESCRIBE_CLUSTER_MIRRORS, answer)
+    ran = mirrors_command(broker, "--describe", "--tasks")
+    assert ran.code == 0
+    assert ran.out.splitlines()[1].split()[:3] == ["m", "acls", "NOT_APPLICABLE"]
 
 
 def described(*partitions: DescribedMirrorPartition) -> mirrors.DescribeClusterMirrorsResponse:

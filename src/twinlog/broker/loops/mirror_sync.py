@@ -1,6 +1,6 @@
-"""Keeps a mirror's topics, settings and group offsets in step with its source.
+"""Keeps a mirror's topics, settings, group offsets and ACLs in step with its source.
 
-One task per mirror, three jobs, each on its own clock: one that fails shows its error, keeps the
+One task per mirror, some jobs, each on its own clock: one that fails shows its error, keeps the
 others going, and mends itself the next time.
 """
 
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from twinlog.broker.context import Broker
-from twinlog.broker.mirror_board import CONFIGS, GROUPS, TOPICS
+from twinlog.broker.mirror_board import ACLS, CONFIGS, GROUPS, TOPICS
+from twinlog.broker.mirrors.acl_following import AclFollowing
 from twinlog.broker.mirrors.group_following import GroupFollowing
 from twinlog.broker.mirrors.own_topics import config_changes, own_topics, start_topics, stop_topics
 from twinlog.broker.mirrors.source import topic_excluder, topic_matcher
@@ -60,9 +61,11 @@ class MirrorSync:
         groups_ms: int = work.settings[keys.GROUPS_SYNC_INTERVAL_MS]
         refresh_s = refresh_ms / 1000 or NEVER_S
         self._topics: Final = Job(TOPICS, refresh_s, self.sync_topics)
+        self._acls: Final = Job(ACLS, refresh_s, AclFollowing(work).sync)
         self._jobs: Final = (
             self._topics,
             Job(GROUPS, groups_ms / 1000, self._groups.sync),
+            self._acls,
         )
 
     async def run(self) -> None:
@@ -78,7 +81,7 @@ class MirrorSync:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(wait_s):
                         await self._work.status.refresh_wanted.wait()
-                        self._topics.due_s = 0.0
+                        self._topics.due_s = self._acls.due_s = 0.0
                 self._work.status.refresh_wanted.clear()
 
     async def _attempt(self, job: Job) -> None:

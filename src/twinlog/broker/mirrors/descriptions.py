@@ -19,6 +19,7 @@ from twinlog.wire.messages.mirrors import (
     DescribedLoss,
     DescribedMirror,
     DescribedMirrorPartition,
+    DescribedMirrorTask,
     DescribedMirrorTopic,
     MirrorTopicToDescribe,
 )
@@ -97,7 +98,15 @@ def describe_mirror(
             for topic in topics
             if only is None or topic.name in only
         ),
+        tasks=() if status is None else tuple(_tasks(status)),
     )
+
+
+def _tasks(status: MirrorStatus) -> Iterator[DescribedMirrorTask]:
+    """Describe what a mirror has tried by now, a task with nothing to do too."""
+    notes = status.task_notes
+    for name, error in sorted(status.task_errors.items()):
+        yield DescribedMirrorTask(name=name, error=error, note=None if error else notes.get(name))
 
 
 def _losses_in(known: Iterable[Known]) -> Losses:

@@ -7,6 +7,7 @@ from typing import Final
 from twinlog.config import mirror as keys
 from twinlog.config.declare import Settings
 from twinlog.config.mirror import mirror_settings
+from twinlog.mirroring.acl_sync import parse_rules
 from twinlog.model.errors import ApiError, ErrorCode, SettingsError
 from twinlog.model.ids import NO_TOPIC_ID, BrokerId, TopicId, TopicName
 from twinlog.network.addresses import Address, parse_addresses
@@ -24,6 +25,8 @@ def checked_settings(config: Mapping[str, str]) -> Settings:
         settings = mirror_settings(config)
         topic_matcher(settings)
         group_matcher(settings)
+        acls: tuple[str, ...] = settings[keys.ACLS_INCLUDE]
+        parse_rules(acls)
     except SettingsError as error:
         raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
     return settings

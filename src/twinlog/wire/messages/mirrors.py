@@ -196,6 +196,15 @@ class DescribedMirrorTopic:
 
 
 @message
+class DescribedMirrorTask:
+    """Something a mirror does again and again; at most one of error and note says why not."""
+
+    name: str
+    error: str | None = None
+    note: str | None = None
+
+
+@message
 class DescribedMirror:
     error_code: Int16 = 0
     error_message: str | None = None
@@ -204,6 +213,7 @@ class DescribedMirror:
     source_cluster_id: str = ""
     authorized_operations: Int32 = NO_OPERATIONS
     topics: tuple[DescribedMirrorTopic, ...] = ()
+    tasks: Annotated[tuple[DescribedMirrorTask, ...], tag(0)] = ()
 
 
 @message

@@ -25,7 +25,11 @@ from twinlog.mirroring.records import (
 from twinlog.mirroring.shard import Known
 from twinlog.mirroring.states import MirrorState
 from twinlog.model.ids import BrokerId, LeaderEpoch, Offset, TopicId, TopicName, TopicPartition
-from twinlog.wire.messages.mirrors import DescribedLoss, DescribedMirrorPartition
+from twinlog.wire.messages.mirrors import (
+    DescribedLoss,
+    DescribedMirrorPartition,
+    DescribedMirrorTask,
+)
 
 ME = BrokerId(1)
 TOPIC = TopicFact(
@@ -97,6 +101,22 @@ def test_the_error_is_the_partitions_own_before_its_sources(broker: Any) -> None
     assert told(broker, dark, PartitionState(state=3)).error_message == "gone"
     stopped = AtWork(MirrorState.STOPPED)
     assert told(broker, stopped, PartitionState(state=7)).error_message is None
+
+
+def test_tasks_are_told_with_what_hinders_them_or_why_they_have_nothing_to_do(
+    broker: Any,
+) -> None:
+    status = MirrorStatus()
+    status.task_errors |= {"topics": None, "acls": None, "group offsets": "not allowed"}
+    status.task_notes |= {"acls": "the source has no authorizer", "group offsets": "no more"}
+    broker.facts = SimpleNamespace(image=SimpleNamespace(topics_of_mirror=lambda name: []))
+    broker.mirrors = SimpleNamespace(status_of=lambda name: status)
+    told_tasks = describe_mirror(broker, MirrorFact("m", {}, "c"), None, {}).tasks
+    assert told_tasks == (
+        DescribedMirrorTask(name="acls", note="the source has no authorizer"),
+        DescribedMirrorTask(name="group offsets", error="not allowed"),
+        DescribedMirrorTask(name="topics"),
+    )
 
 
 def test_states_are_found_by_key() -> None:
