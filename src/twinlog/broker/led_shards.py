@@ -1,7 +1,7 @@
 """One partition of an internal topic that this broker leads: its log, its shard, who waits."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -27,7 +27,7 @@ Reply = TypeVar("Reply")
 LOAD_CHUNK_BYTES: Final = 256 << 10
 """Replayed at a time: about 20 ms, in which the broker does nothing else."""
 BATCH_BYTES_TARGET: Final = 256 << 10
-"""An outcome's records are cut into batches of about so many bytes, far below max.message.bytes."""
+"""Records are cut into batches of about so many bytes, far below max.message.bytes."""
 RELOAD_MS_MIN: Final = 1_000
 RELOAD_MS_MAX: Final = 60_000
 
@@ -75,10 +75,15 @@ class Given(Generic[Reply]):
     end: Offset
 
 
+Begun = Given[Any] | asyncio.Future[Given[Any]] | Exception
+"""What became of a command: its reply, the promise of one, or why it was refused."""
+
+
 class LedShard(Generic[AnyShard]):
     """Loads a shard from its log, then runs commands and timers on it.
 
-    Invariant: once loaded, the shard has replayed everything in the log, in order.
+    Invariant: once loaded, whenever nothing of it runs, the shard has replayed everything in the
+    log, in order, and nothing else.
     """
 
     def __init__(self, log: StateLog, make_shard: Callable[[], AnyShard]) -> None:
@@ -122,29 +127,52 @@ class LedShard(Generic[AnyShard]):
         Raises what the command raises, and ApiError: COORDINATOR_LOAD_IN_PROGRESS, or why its
         records could not be written.
         """
-        if self.is_loading:
-            why = f"{self.log.of} is loaded up to {self._loaded_to} of {self.log.end}"
-            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, why)
+        (begun,) = self.begin_all([command], now_ms)
+        if isinstance(begun, Exception):
+            raise begun
+        return begun
+
+    def begin_all(
+        self, commands: Sequence[Callable[[AnyShard, int], Outcome[Any]]], now_ms: int
+    ) -> list[Begun]:
+        """Run commands in order, each seeing what those before it wrote, with one append for all.
+
+        A command that is refused harms no other. When the append fails all are refused: each may
+        rest on what was not written.
+        """
+        outcomes: list[Outcome[Any] | Exception] = []
+        is_sound = not self.is_loading
+        for command in commands:
+            try:
+                outcomes.append(
+                    self._replayed(command(self._shard, now_ms)) if is_sound else self._not_loaded()
+                )
+            except ApiError as refusal:
+                outcomes.append(refusal)
+            except (AssertionError, WireError) as fault:
+                outcomes.append(fault)
+                is_sound = False
+        run = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
         try:
-            outcome = command(self._shard, now_ms)
-        except (AssertionError, WireError):
+            self._append([outcome.records for outcome in run if outcome.records], now_ms)
+        except FAILURES as error:
+            return [
+                outcome if isinstance(outcome, Exception) else _refusal(self.log.of, error)
+                for outcome in outcomes
+            ]
+        begun = [
+            outcome if isinstance(outcome, Exception) else self._give(outcome)
+            for outcome in outcomes
+        ]
+        if not (is_sound or self.is_loading):
             self.start_over(now_ms)
-            raise
-        self._write(outcome.records, now_ms)
-        given: Given[Reply] | asyncio.Future[Given[Reply]]
-        match outcome.reply:
-            case Parked(ticket):
-                given = self._park(ticket)
-            case reply:
-                given = Given(reply, self.log.end)
-        self._answer(outcome)
-        return given
+        return begun
 
     def fire_due(self, now_ms: int) -> None:
         """Hand every deadline that has passed to the shard. Raises one of ``FAILURES``."""
         for name in self._shard.timers.due(now_ms):
-            outcome = self._shard.on_timer(name, now_ms)
-            self._write(outcome.records, now_ms)
+            outcome = self._replayed(self._shard.on_timer(name, now_ms))
+            self._append([outcome.records] if outcome.records else [], now_ms)
             self._answer(outcome)
 
     def shift_timers(self, by_ms: int) -> None:
@@ -173,19 +201,35 @@ class LedShard(Generic[AnyShard]):
             if not waiter.done():
                 waiter.set_exception(ApiError(ErrorCode.NOT_COORDINATOR, why))
 
-    def _write(self, records: tuple[StateRecord, ...], now_ms: int) -> None:
-        """Append and replay at once, so that the next command sees it."""
-        if not records:
+    def _replayed(self, outcome: Outcome[Reply]) -> Outcome[Reply]:
+        """Replay an outcome's records, so that whoever comes next sees them."""
+        for record in outcome.records:
+            self._shard.replay(record.key, record.value)
+        return outcome
+
+    def _not_loaded(self) -> ApiError:
+        why = f"{self.log.of} is loaded up to {self._loaded_to} of {self.log.end}"
+        return ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, why)
+
+    def _append(self, written: Sequence[Sequence[StateRecord]], now_ms: int) -> None:
+        """Write what was replayed; if that fails, the shard is not what the log says any more."""
+        if not written:
             return
         try:
-            self.log.append(b"".join(_batches(records, now_ms)), now_ms=now_ms)
-            for record in records:
-                self._shard.replay(record.key, record.value)
-        except FAILURES as error:
+            self.log.append(b"".join(_batches(written, now_ms)), now_ms=now_ms)
+        except FAILURES:
             self.start_over(now_ms)
-            if isinstance(error, ApiError | DiskError):
-                raise _refusal(self.log.of, error) from error
             raise
+
+    def _give(self, outcome: Outcome[Any]) -> Given[Any] | asyncio.Future[Given[Any]]:
+        given: Given[Any] | asyncio.Future[Given[Any]]
+        match outcome.reply:
+            case Parked(ticket):
+                given = self._park(ticket)
+            case reply:
+                given = Given(reply, self.log.end)
+        self._answer(outcome)
+        return given
 
     def _park(self, ticket: Ticket) -> asyncio.Future[Given[Any]]:
         waiter: asyncio.Future[Given[Any]] = asyncio.get_running_loop().create_future()
@@ -217,25 +261,37 @@ class LedShard(Generic[AnyShard]):
             self._loaded_to = Offset(header.next_offset)
 
 
-def _refusal(of: TopicPartition, error: ApiError | DiskError) -> ApiError:
+def _refusal(of: TopicPartition, error: Exception) -> Exception:
     """Give what a client is told of records that could not be written, in a coordinator's words."""
     why = f"{of}: {error}"
-    if isinstance(error, DiskError) or error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-        return ApiError(ErrorCode.NOT_COORDINATOR, why)
-    if error.code in RETRIABLE:
-        return ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, why)
-    return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, why)
+    match error:
+        case DiskError() | ApiError(code=ErrorCode.NOT_LEADER_OR_FOLLOWER):
+            return ApiError(ErrorCode.NOT_COORDINATOR, why)
+        case ApiError(code=code) if code in RETRIABLE:
+            return ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, why)
+        case ApiError():
+            return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, why)
+        case _:
+            return error
 
 
-def _batches(records: Iterable[StateRecord], now_ms: int) -> Iterator[bytes]:
-    """Give batches that hold the records in order."""
+def _batches(written: Iterable[Sequence[StateRecord]], now_ms: int) -> Iterator[bytes]:
+    """Give batches that hold the records in order; what one outcome wrote stays in one batch.
+
+    Only an outcome that is larger than a batch is cut: a torn write loses whole outcomes.
+    """
     pairs: list[tuple[bytes | None, bytes | None]] = []
     size = 0
-    for record in records:
-        pairs.append((record.key, record.value))
-        size += len(record.key) + len(record.value or b"")
-        if size >= BATCH_BYTES_TARGET:
+    for records in written:
+        sizes = [len(record.key) + len(record.value or b"") for record in records]
+        if pairs and size + sum(sizes) > BATCH_BYTES_TARGET:
             yield build_batch(records_of_pairs(pairs, timestamp_ms=now_ms))
             pairs, size = [], 0
+        for record, record_size in zip(records, sizes, strict=True):
+            pairs.append((record.key, record.value))
+            size += record_size
+            if size >= BATCH_BYTES_TARGET:
+                yield build_batch(records_of_pairs(pairs, timestamp_ms=now_ms))
+                pairs, size = [], 0
     if pairs:
         yield build_batch(records_of_pairs(pairs, timestamp_ms=now_ms))

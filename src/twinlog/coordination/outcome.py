@@ -34,7 +34,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[Reply_co]):
-    """``records`` are written as one batch and replayed at once; replies wait for the commit."""
+    """``records`` are replayed at once and stay together in one batch; replies await its commit."""
 
     reply: Reply_co | Parked
     records: tuple[StateRecord, ...] = ()

@@ -11,7 +11,7 @@ class Shard(Protocol):
     """The state of one partition of an internal topic.
 
     Commands are further methods that give an ``Outcome``; they may raise ``ApiError`` before they
-    have changed anything. What is durable changes in ``replay`` only, which runs right after the
+    have changed anything. What is durable changes in ``replay`` only, which runs right before the
     append, and again when the partition is loaded. When an append fails the shard is thrown away
     and loaded again, so nothing is ever undone.
     """

@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
@@ -6,6 +7,7 @@ from support.memory_state import DictShard, MemoryStateLog
 from twinlog.broker.led_shards import BATCH_BYTES_TARGET, LOAD_CHUNK_BYTES, Given, LedShard
 from twinlog.coordination.outcome import Outcome, StateRecord
 from twinlog.model.errors import ApiError, CorruptBatchError, DiskError, ErrorCode
+from twinlog.model.ids import Offset
 from twinlog.wire.records.build import build_batch, records_of_pairs
 from twinlog.wire.records.control import ControlType, end_marker
 
@@ -20,6 +22,12 @@ def led_on(log: MemoryStateLog) -> LedShard[DictShard]:
 def reply_of(given: object) -> object:
     assert isinstance(given, Given)
     return given.reply
+
+
+def writing(
+    records: tuple[StateRecord, ...],
+) -> Callable[[DictShard, int], Outcome[None]]:
+    return lambda shard, now_ms: Outcome(None, records)
 
 
 def put(log: MemoryStateLog, key: bytes, value: bytes = b"v") -> None:
@@ -81,6 +89,78 @@ def test_many_records_are_written_as_several_batches_in_one_append() -> None:
     led.begin(lambda shard, _: Outcome("many", records), 0)
     assert len(log.batches) == 3
     assert led_on(log)._shard.values == {b"%d" % n: value for n in range(5)}
+
+
+def test_commands_run_together_see_each_other_and_are_written_in_one_append() -> None:
+    log = MemoryStateLog()
+    led = led_on(log)
+    begun = led.begin_all(
+        [
+            lambda shard, _: shard.put(b"a", b"1"),
+            lambda shard, _: shard.get(b"a"),
+            lambda shard, _: shard.refuse(),
+            lambda shard, _: shard.put(b"b", b"2"),
+        ],
+        0,
+    )
+    assert len(log.batches) == 1
+    assert led_on(log)._shard.values == {b"a": b"1", b"b": b"2"}
+    assert [begun[0], begun[1], begun[3]] == [
+        Given("put", Offset(2)),
+        Given(b"1", Offset(2)),
+        Given("put", Offset(2)),
+    ]
+    assert isinstance(begun[2], ApiError)
+    assert begun[2].code is ErrorCode.INVALID_REQUEST
+
+
+def test_what_one_command_wrote_is_in_one_batch_whatever_came_before_it() -> None:
+    log = MemoryStateLog()
+    led = led_on(log)
+    value = bytes(BATCH_BYTES_TARGET // 3)
+    pairs = [(StateRecord(b"%d" % n, value), StateRecord(b"+%d" % n, value)) for n in range(3)]
+    led.begin_all([writing(pair) for pair in pairs], 0)
+    assert [end - base for base, end, _ in log.batches] == [2, 2, 2]
+
+
+def test_when_an_append_fails_everything_that_was_run_together_is_refused() -> None:
+    log = MemoryStateLog()
+    led = led_on(log)
+    log.fails_with = DiskError("broken")
+    begun = led.begin_all(
+        [
+            lambda shard, _: shard.put(b"a", b"1"),
+            lambda shard, _: shard.refuse(),
+            lambda shard, _: shard.get(b"a"),
+        ],
+        0,
+    )
+    codes = [one.code for one in begun if isinstance(one, ApiError)]
+    refused = ErrorCode.NOT_COORDINATOR
+    assert codes == [refused, ErrorCode.INVALID_REQUEST, refused]
+    assert led.is_loading
+    log.fails_with = None
+    assert led.load_some(1_000)
+    assert led._shard.values == {}
+
+
+def test_a_bug_harms_what_is_run_after_it_only() -> None:
+    log = MemoryStateLog()
+    led = led_on(log)
+    begun = led.begin_all(
+        [
+            lambda shard, _: shard.put(b"a", b"1"),
+            lambda shard, _: shard.put(b"poison", b""),
+            lambda shard, _: shard.put(b"b", b"2"),
+        ],
+        0,
+    )
+    assert begun[0] == Given("put", Offset(1))
+    assert isinstance(begun[1], AssertionError)
+    assert isinstance(begun[2], ApiError)
+    assert begun[2].code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert led.is_loading
+    assert led_on(log)._shard.values == {b"a": b"1"}, "and what cannot be replayed was not written"
 
 
 async def test_a_parked_command_is_answered_by_a_later_one() -> None:

@@ -2,7 +2,10 @@
 
 One ``CoordinatorLoop`` for consumer groups, one for mirrors: the shard is all that differs.
 
-Differs from Kafka: a shard is changed as soon as its records are appended, not when they are
+Commands may be made to wait a little (``linger_ms``), so that what many of them write goes into one
+append of each shard.
+
+Differs from Kafka: a shard is changed as soon as a command has run, not when its records are
 committed; what it says is held back until then. When an append fails the shard is loaded again.
 """
 
@@ -39,16 +42,33 @@ class Kind(Generic[AnyShard]):
     make_shard: Callable[[], AnyShard]
 
 
+@dataclass(frozen=True, slots=True)
+class _Gathered(Generic[AnyShard]):
+    """A command that waits for others, and what will have become of it."""
+
+    command: Callable[[AnyShard, int], Outcome[Any]]
+    begun: asyncio.Future[Given[Any] | asyncio.Future[Given[Any]]]
+
+    def refuse(self, error: Exception) -> None:
+        """Tell whoever still waits that it was not done."""
+        if not self.begun.done():
+            self.begun.set_exception(error)
+
+
 class CoordinatorLoop(Generic[AnyShard]):
     """Commands come in through ``run``; ``drive`` is the task that loads and keeps the time."""
 
-    def __init__(self, kind: Kind[AnyShard], waiting: Waiting, clock: TwoClocks) -> None:
+    def __init__(
+        self, kind: Kind[AnyShard], waiting: Waiting, clock: TwoClocks, *, linger_ms: int = 0
+    ) -> None:
         self._kind: Final = kind
         self._waiting: Final = waiting
         self._time: Final = SteadyTime(clock)
         self._led: Final[dict[int, LedShard[AnyShard]]] = {}
         self._wake: Final = asyncio.Event()
         self._sleeps_until_ms = 0
+        self._linger_s: Final = linger_ms / 1000
+        self._gathered: Final[dict[LedShard[AnyShard], list[_Gathered[AnyShard]]]] = {}
 
     # What happens to partitions.
 
@@ -75,6 +95,9 @@ class CoordinatorLoop(Generic[AnyShard]):
         led = self._led.pop(of.partition, None)
         if led is not None:
             led.close()
+            why = f"{of} is no longer led by this broker"
+            for one in self._gathered.pop(led, ()):
+                one.refuse(ApiError(ErrorCode.NOT_COORDINATOR, why))
             self._waiting.notify(of)
 
     def send_away(self, why: str) -> None:
@@ -99,17 +122,22 @@ class CoordinatorLoop(Generic[AnyShard]):
         topic does not exist or a commit takes too long, COORDINATOR_LOAD_IN_PROGRESS,
         NOT_COORDINATOR.
         """
-        return await self._finish(*self._begin(self._home(key), command), timeout_s)
+        led = self._home(key)
+        if not self._linger_s:
+            return await self._finish(*self._begin(led, command), timeout_s)
+        return await self._finish(led, await self._gather(led, command), timeout_s)
 
     async def run_everywhere(
         self, command: Callable[[AnyShard, int], Outcome[Reply]], *, timeout_s: float
     ) -> list[Reply]:
         """Run ``command`` on every shard of this broker; raises while one of them loads."""
+        self._begin_gathered()
         begun = [self._begin(led, command) for led in self._led.values()]
         return [await self._finish(led, given, timeout_s) for led, given in begun]
 
     def tell_all(self, command: Callable[[AnyShard, int], Outcome[None]]) -> None:
         """Run ``command`` on every loaded shard of this broker; nobody waits for a reply."""
+        self._begin_gathered()
         for led in self._led.values():
             if not led.is_loading:
                 try:
@@ -135,9 +163,46 @@ class CoordinatorLoop(Generic[AnyShard]):
         try:
             return led, led.begin(command, self._time.now_ms())
         finally:  # also after a failure: the shard has to be loaded again
-            next_ms = led.next_ms
-            if next_ms is not None and next_ms < self._sleeps_until_ms:
-                self._wake.set()
+            self._look_at_deadline(led)
+
+    def _look_at_deadline(self, led: LedShard[AnyShard]) -> None:
+        next_ms = led.next_ms
+        if next_ms is not None and next_ms < self._sleeps_until_ms:
+            self._wake.set()
+
+    def _gather(
+        self, led: LedShard[AnyShard], command: Callable[[AnyShard, int], Outcome[Any]]
+    ) -> asyncio.Future[Given[Any] | asyncio.Future[Given[Any]]]:
+        """Let a command wait for those that come soon after it."""
+        loop = asyncio.get_running_loop()
+        if not self._gathered:
+            loop.call_later(self._linger_s, self._begin_gathered)
+        one = _Gathered(command, loop.create_future())
+        self._gathered.setdefault(led, []).append(one)
+        return one.begun
+
+    def _begin_gathered(self) -> None:
+        """Run what was gathered, shard by shard."""
+        gathered = dict(self._gathered)
+        self._gathered.clear()
+        try:
+            for led, together in gathered.items():
+                self._begin_together(led, together)
+        finally:  # a fault that nobody foresaw leaves nobody waiting
+            for together in gathered.values():
+                for one in together:
+                    one.refuse(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the coordinator failed"))
+
+    def _begin_together(self, led: LedShard[AnyShard], waiting: list[_Gathered[AnyShard]]) -> None:
+        # Whoever gave up meanwhile has changed nothing.
+        wanted = [one for one in waiting if not one.begun.done()]
+        begun = led.begin_all([one.command for one in wanted], self._time.now_ms())
+        for one, what in zip(wanted, begun, strict=True):
+            if isinstance(what, Exception):
+                one.refuse(what)
+            else:
+                one.begun.set_result(what)
+        self._look_at_deadline(led)
 
     async def _finish(
         self,

@@ -21,12 +21,12 @@ COUNT = 4
 class World:
     """A loop over four partitions, each with a log in memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, linger_ms: int = 0) -> None:
         self.clock = ManualClock()
         self.waiting = Waiting()
         self.count: int | None = COUNT
         kind = Kind(TOPIC, lambda: self.count, DictShard)
-        self.loop = CoordinatorLoop(kind, self.waiting, self.clock)
+        self.loop = CoordinatorLoop(kind, self.waiting, self.clock, linger_ms=linger_ms)
         self.logs = [MemoryStateLog(TopicPartition(TOPIC, n)) for n in range(COUNT)]
 
     def home(self, key: str) -> MemoryStateLog:
@@ -321,3 +321,99 @@ async def test_a_deadline_that_cannot_write_its_records_loads_the_shard_again(
     world.loop.step()
     assert not world.loop.progress[log.of.partition]
     assert "broken" in caplog.text
+
+
+@pytest.fixture
+def patient() -> World:
+    """Give a loop that lets commands wait for each other."""
+    made = World(linger_ms=1)
+    made.load()
+    return made
+
+
+async def test_commands_that_come_together_are_written_together(patient: World) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        done = [tasks.create_task(patient.put(f"key {n}", b"v")) for n in range(20)]
+        await asyncio.sleep(0)
+        assert all(log.end == 0 for log in patient.logs)
+    assert {task.result() for task in done} == {"put"}
+    assert [len(log.batches) for log in patient.logs] == [1] * COUNT
+    assert sum(log.end for log in patient.logs) == 20
+
+
+async def test_each_of_them_has_its_own_reply_and_its_own_refusal(patient: World) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        written = tasks.create_task(patient.put("k", b"v"))
+        read = tasks.create_task(patient.get("k"))
+        refused = asyncio.get_running_loop().create_task(
+            patient.loop.run("k", lambda shard, _: shard.refuse(), timeout_s=5)
+        )
+    assert (written.result(), read.result()) == ("put", b"v")
+    assert await code_of(refused) is ErrorCode.INVALID_REQUEST
+
+
+async def test_a_reply_given_together_with_others_waits_for_the_commit_too(
+    patient: World,
+) -> None:
+    log = patient.home("k")
+    log.lags = True
+    async with asyncio.TaskGroup() as tasks:
+        waiting = [tasks.create_task(patient.put("k", b"v")), tasks.create_task(patient.get("k"))]
+        async with asyncio.timeout(5):
+            while not log.end:  # noqa: ASYNC110 - the log is no task of ours
+                await asyncio.sleep(0)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not any(task.done() for task in waiting)
+        log.high_watermark = log.end
+        patient.waiting.notify(log.of)
+
+
+async def test_when_what_was_gathered_cannot_be_written_all_of_it_is_refused(
+    patient: World,
+) -> None:
+    patient.home("k").fails_with = DiskError("broken")
+    loop = asyncio.get_running_loop()
+    both = [loop.create_task(patient.put("k", b"v")), loop.create_task(patient.get("k"))]
+    for one in both:
+        assert await code_of(one) is ErrorCode.NOT_COORDINATOR
+    assert await refused(patient, "k") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+async def test_what_is_asked_everywhere_comes_after_all_that_was_gathered(patient: World) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        writing = tasks.create_task(patient.put("k", b"v"))
+        await asyncio.sleep(0)
+        found = await patient.loop.run_everywhere(lambda shard, _: shard.get(b"k"), timeout_s=5)
+        assert b"v" in found
+    assert writing.result() == "put"
+
+
+async def test_who_gave_up_before_it_was_begun_has_changed_nothing(patient: World) -> None:
+    giving_up = asyncio.get_running_loop().create_task(patient.put("k", b"v"))
+    await asyncio.sleep(0)
+    giving_up.cancel()
+    assert await patient.get("k") is None
+    assert patient.home("k").end == 0
+
+
+async def test_what_was_gathered_is_sent_away_when_leadership_is_lost(patient: World) -> None:
+    writing = asyncio.get_running_loop().create_task(patient.put("k", b"v"))
+    await asyncio.sleep(0)
+    patient.loop.resign(patient.home("k").of)
+    assert await code_of(writing) is ErrorCode.NOT_COORDINATOR
+    assert patient.home("k").end == 0
+
+
+async def test_a_fault_that_nobody_foresaw_leaves_nobody_waiting(
+    patient: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    def stumble(shard: DictShard, now_ms: int) -> Outcome[None]:
+        raise KeyError("unforeseen")
+
+    loop = asyncio.get_running_loop()
+    stumbling = loop.create_task(patient.loop.run("k", stumble, timeout_s=5))
+    other = loop.create_task(patient.put("k", b"v"))
+    assert await code_of(stumbling) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert await code_of(other) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert "unforeseen" in caplog.text
