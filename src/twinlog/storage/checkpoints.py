@@ -1,6 +1,8 @@
 """Offsets of many partitions in one small file of a log dir, replaced whole."""
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from twinlog.model.ids import Offset, TopicName, TopicPartition
@@ -39,6 +41,26 @@ def read_checkpoint(disk: Disk, path: str) -> dict[TopicPartition, Offset]:
     return (decode_offsets(content) if content is not None else None) or {}
 
 
-def write_checkpoint(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Replace a checkpoint file, and wait until it has reached the disk."""
-    disk.replace(path, encode_offsets(offsets), is_synced=True)
+class CheckpointFile:
+    """A checkpoint that may be written on another thread: the offsets taken in last stay.
+
+    A write waits for the disk twice, and on a busy one that takes tens of milliseconds.
+    """
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk: Final = disk
+        self._path: Final = path
+        self._lock: Final = threading.Lock()
+        self._taken_count = 0
+        self._written_count = 0
+
+    def begin_write(self, offsets: Mapping[TopicPartition, int]) -> Callable[[], None]:
+        """Take the offsets as they are now; give what replaces the file and waits for the disk."""
+        self._taken_count += 1
+        return partial(self._write, encode_offsets(offsets), self._taken_count)
+
+    def _write(self, content: bytes, count: int) -> None:
+        with self._lock:
+            if count > self._written_count:
+                self._disk.replace(self._path, content, is_synced=True)
+                self._written_count = count

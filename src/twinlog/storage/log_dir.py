@@ -2,7 +2,7 @@
 
 import fcntl
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 from uuid import UUID
 
@@ -12,8 +12,8 @@ from twinlog.storage.checkpoints import (
     HIGH_WATERMARKS,
     LOG_STARTS,
     RECOVERY_POINTS,
+    CheckpointFile,
     read_checkpoint,
-    write_checkpoint,
 )
 from twinlog.storage.disk import Disk, OpenFile
 from twinlog.storage.folders import (
@@ -40,6 +40,9 @@ class LogDir:
         self.identity: Identity | None = None
         if content is not None:
             self.identity = decode_identity(content, f"{path}/{META_PROPERTIES}")
+        self._high_watermarks_file = CheckpointFile(disk, f"{path}/{HIGH_WATERMARKS}")
+        self._log_starts_file = CheckpointFile(disk, f"{path}/{LOG_STARTS}")
+        self._recovery_points_file = CheckpointFile(disk, f"{path}/{RECOVERY_POINTS}")
         self.high_watermarks: dict[TopicPartition, Offset] = {}
         self.log_starts: dict[TopicPartition, Offset] = {}
         self.recovery_points: dict[TopicPartition, Offset] = {}
@@ -75,19 +78,28 @@ class LogDir:
         self.last_broker_epoch = _broker_epoch_in(content or b"")
         self._disk.remove(f"{self.path}/{CLEAN_SHUTDOWN}")
 
-    def write_points(
+    def begin_write_points(
         self,
         *,
         log_starts: Mapping[TopicPartition, int],
         recovery_points: Mapping[TopicPartition, int],
-    ) -> None:
-        """Replace the checkpoints of starts and recovery points."""
-        write_checkpoint(self._disk, f"{self.path}/{LOG_STARTS}", log_starts)
-        write_checkpoint(self._disk, f"{self.path}/{RECOVERY_POINTS}", recovery_points)
+    ) -> Callable[[], None]:
+        """Take starts and recovery points; give what writes them, on any thread."""
+        write_starts = self._log_starts_file.begin_write(log_starts)
+        write_recovery_points = self._recovery_points_file.begin_write(recovery_points)
 
-    def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Replace the checkpoint of high watermarks."""
-        write_checkpoint(self._disk, f"{self.path}/{HIGH_WATERMARKS}", high_watermarks)
+        def write() -> None:
+            write_starts()
+            write_recovery_points()
+
+        return write
+
+    def begin_write_high_watermarks(
+        self, high_watermarks: Mapping[TopicPartition, Offset]
+    ) -> Callable[[], None]:
+        """Take high watermarks; partitions not named keep theirs. Give what writes them."""
+        self.high_watermarks.update(high_watermarks)
+        return self._high_watermarks_file.begin_write(self.high_watermarks)
 
     def mark_clean(self, broker_epoch: int) -> None:
         """Leave the mark that lets the next start trust the files."""

@@ -190,20 +190,26 @@ class Logs:
 
     def write_points(self) -> None:
         """Write every log's start and recovery point, so that a crash does not lose them."""
-        for log_dir, logs in self._by_dir():
-            log_dir.write_points(
-                log_starts={log.of: log.start for log in logs},
-                recovery_points={log.of: log.recovery_point for log in logs},
-            )
+        self.begin_write_points()()
+
+    def begin_write_points(self) -> Callable[[], None]:
+        """Take every log's start and recovery point; give what writes them, on any thread."""
+        return _one_after_another([_begin_points(*one) for one in self._by_dir()])
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """Write the high watermarks; partitions not named keep what was written before."""
+        self.begin_write_high_watermarks(high_watermarks)()
+
+    def begin_write_high_watermarks(
+        self, high_watermarks: Mapping[TopicPartition, int]
+    ) -> Callable[[], None]:
+        """Take the high watermarks; give what writes them, on any thread."""
+        writes = []
         for log_dir, logs in self._by_dir():
             known = {log.of for log in logs}
-            log_dir.high_watermarks.update(
-                (of, Offset(offset)) for of, offset in high_watermarks.items() if of in known
-            )
-            log_dir.write_high_watermarks(log_dir.high_watermarks)
+            own = {of: Offset(end) for of, end in high_watermarks.items() if of in known}
+            writes.append(log_dir.begin_write_high_watermarks(own))
+        return _one_after_another(writes)
 
     def _by_dir(self) -> list[tuple[LogDir, list[PartitionLog]]]:
         logs: dict[str, list[PartitionLog]] = {one.path: [] for one in self._dirs}
@@ -239,8 +245,20 @@ class Logs:
         for log in logs:
             log.close(is_clean=is_clean)
         if is_clean:
-            log_dir.write_points(
-                log_starts={log.of: log.start for log in logs},
-                recovery_points={log.of: log.recovery_point for log in logs},
-            )
+            _begin_points(log_dir, logs)()
             log_dir.mark_clean(broker_epoch)
+
+
+def _begin_points(log_dir: LogDir, logs: list[PartitionLog]) -> Callable[[], None]:
+    return log_dir.begin_write_points(
+        log_starts={log.of: log.start for log in logs},
+        recovery_points={log.of: log.recovery_point for log in logs},
+    )
+
+
+def _one_after_another(writes: Sequence[Callable[[], None]]) -> Callable[[], None]:
+    def write() -> None:
+        for one in writes:
+            one()
+
+    return write

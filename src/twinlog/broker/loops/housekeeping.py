@@ -46,9 +46,11 @@ class Housekeeping:
         self._clock: Final = clock
         self._delete_delay_ms: Final = settings[LOG_SEGMENT_DELETE_DELAY_MS]
         self._flush_interval_ms: Final = settings[LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS]
+        self._checkpoint_interval_ms: Final = settings[
+            REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS
+        ]
         now_ms = clock.now_ms()
         chores = (
-            (settings[REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS], self.write_high_watermarks),
             (settings[LOG_RETENTION_CHECK_INTERVAL_MS], self.apply_retention),
             (settings[PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS], self.expire_producers),
         )
@@ -58,6 +60,7 @@ class Housekeeping:
         """Do every chore in its time, for ever."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._run_chores())
+            tasks.create_task(self._run_checkpoints())
             tasks.create_task(self._run_flushes())
             tasks.create_task(self._empty_trash())
 
@@ -76,10 +79,6 @@ class Housekeeping:
             chore.do()
         except DiskError as error:
             log.error("housekeeping failed", extra={"chore": chore.do.__name__, "why": str(error)})
-
-    def write_high_watermarks(self) -> None:
-        """Remember how far each partition is committed."""
-        self._logs.write_high_watermarks({p.of: p.high_watermark for p in self._partitions})
 
     def apply_retention(self) -> None:
         """Drop what is too old or too much; a mirror's log starts where its source's does."""
@@ -102,6 +101,19 @@ class Housekeeping:
         for partition in self._partitions:
             partition.log.expire_producers(self._clock.wall_ms())
 
+    async def _run_checkpoints(self) -> None:
+        while True:
+            await asyncio.sleep(self._checkpoint_interval_ms / 1000)
+            try:
+                await self.write_high_watermarks()
+            except DiskError as error:
+                log.error("high watermarks cannot be written", extra={"why": str(error)})
+
+    async def write_high_watermarks(self) -> None:
+        """Remember how far each partition is committed. Raises DiskError."""
+        ends = {p.of: p.high_watermark for p in self._partitions}
+        await asyncio.to_thread(self._logs.begin_write_high_watermarks(ends))
+
     async def _run_flushes(self) -> None:
         """Let what was appended reach the disk in turns, so that a restart has little to do."""
         while True:
@@ -118,7 +130,7 @@ class Housekeeping:
             for one in dirty[first : first + FLUSHED_LOGS_PER_TURN_MAX]:
                 if self._logs.get(one.of) is one:  # else its folder may be another's by now
                     await self._flush(one)
-        self._logs.write_points()
+        await asyncio.to_thread(self._logs.begin_write_points())
 
     async def _flush(self, one: PartitionLog) -> None:
         try:

@@ -1,4 +1,5 @@
 import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
@@ -96,10 +97,19 @@ def test_a_mirrors_log_starts_where_its_sources_does_whatever_retention_says(
     assert world.partition.log.start == 0
 
 
-def test_high_watermarks_are_remembered_on_disk(world: World) -> None:
-    world.housekeeping.write_high_watermarks()
+async def test_high_watermarks_are_remembered_on_disk(world: World) -> None:
+    await world.housekeeping.write_high_watermarks()
     text = (world.folder / "replication-offset-checkpoint").read_text()
     assert text.splitlines() == ["0", "1", "t 0 6"]
+
+
+async def test_nobody_waits_for_the_disk_while_checkpoints_are_written(world: World) -> None:
+    waited_by: set[int] = set()
+    world.disk.on_sync = lambda path: waited_by.add(threading.get_ident())
+    await world.housekeeping.write_high_watermarks()
+    await world.housekeeping.flush_all()
+    assert waited_by
+    assert threading.get_ident() not in waited_by
 
 
 def test_idle_producers_are_forgotten(world: World) -> None:
