@@ -139,8 +139,7 @@ class Alignment:
             case LeaderEpochSeen(epoch):
                 return self._epoch_seen(epoch)
             case LogRead(facts):
-                self.local = facts
-                return [AskSourceRange(self.node, self.source_epoch, self.turn)]
+                return self._log_read(facts)
             case SourceRangeFound(start, end):
                 return self._range_found(SourceFacts(self.source_epoch, start, end))
             case StepDone():
@@ -189,6 +188,15 @@ class Alignment:
         if self.purpose == MirrorState.EPOCH_FENCING:
             return EpochRaised()
         return [ReadLog(None, self.turn)]
+
+    def _log_read(self, facts: LogFacts) -> Step:
+        self.local = facts
+        if self._is_first() and facts.latest_epoch >= self.own_epoch:
+            # What this pass cuts off was written here and may have been mirrored from here: no
+            # other records may ever come in its epoch, or that mirror took them for what it has.
+            self.wanted_epoch = LeaderEpoch(facts.latest_epoch + 1)
+            return [BumpEpoch(self.wanted_epoch)]
+        return [AskSourceRange(self.node, self.source_epoch, self.turn)]
 
     def _kept(self, local: LogFacts) -> LogFacts:
         """Give the part of the local log that may be kept at all."""

@@ -3,6 +3,7 @@
 from twinlog.mirroring.aligning import Aligned, Alignment, Doubtful, EpochRaised, Refused
 from twinlog.mirroring.alignment import LogFacts
 from twinlog.mirroring.effects import (
+    AskSourceRange,
     BumpEpoch,
     FindSourceLeader,
     NoteGap,
@@ -108,6 +109,22 @@ def test_an_agreement_beyond_the_log_that_was_trimmed_since_restarts_it() -> Non
     assert isinstance(step, list)
     assert isinstance(step[0], RestartAt)
     assert step[0].start == 80
+
+
+def test_an_epoch_in_which_records_were_written_here_is_over_before_they_are_cut() -> None:
+    """Whoever mirrors us has them: others in the same epoch would pass for the same ones."""
+    machine = alignment(MirrorState.LOG_ALIGNMENT, own=20)
+    machine.agreed = LastMirrorEpoch(epoch=5, log_end=50)
+    assert play(machine, LEADER, read(0, 90, (5, 0), (20, 50))) == [BumpEpoch(LeaderEpoch(21))]
+    assert machine.again() == [BumpEpoch(LeaderEpoch(21))]
+    assert machine.on(LeaderEpochSeen(LeaderEpoch(21))) == [ReadLog(None, 1)]
+    assert machine.on(read(0, 90, (5, 0), (20, 50))) == [
+        AskSourceRange(BrokerId(1), LeaderEpoch(5), 1)
+    ]
+    # Only a start cuts what was written here.
+    follower = alignment(MirrorState.MIRRORING, own=20)
+    assert isinstance(play(follower, LEADER, read(0, 90, (5, 0), (20, 50))), list)
+    assert not follower.is_waiting_for_epoch
 
 
 def test_what_would_cost_records_is_doubted_first() -> None:
