@@ -5,6 +5,7 @@ import logging
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Final
@@ -43,6 +44,7 @@ from twinlog.config.broker import (
 )
 from twinlog.config.declare import Settings
 from twinlog.config.logs import LOG_DIRS
+from twinlog.config.mirror_broker import MIRROR_COORDINATOR_APPEND_LINGER_MS
 from twinlog.config.network import (
     CONNECTIONS_MAX_IDLE_MS,
     MAX_CONNECTIONS,
@@ -213,7 +215,7 @@ class Server:
         )
         watch = ClusterWatch(store, facts, keeper)
         groups = CoordinatorLoop(self._group_kind(facts), self._waiting, self._clock)
-        mirrors = CoordinatorLoop(_mirror_kind(facts), self._waiting, self._clock)
+        mirrors = CoordinatorLoop(self._mirror_kind(facts), self._waiting, self._clock)
         broker = Broker(
             broker_id=self._broker_id,
             settings=self._settings,
@@ -358,6 +360,11 @@ class Server:
             lambda: GroupShard(settings),
         )
 
+    def _mirror_kind(self, facts: Facts) -> Kind[MirrorShard]:
+        linger_ms = self._settings[MIRROR_COORDINATOR_APPEND_LINGER_MS]
+        count = partial(_partition_count, facts, MIRROR_STATE)
+        return Kind(MIRROR_STATE, count, MirrorShard, linger_ms)
+
     def _leader_of(
         self, topic: TopicName, coordinator: CoordinatorLoop[Any]
     ) -> Callable[[ClusterImage, ClusterImage], None]:
@@ -384,10 +391,6 @@ def _offset_sweeper(
             groups.tell_all(lambda shard, _: shard.forget_topics(gone))
 
     return follow
-
-
-def _mirror_kind(facts: Facts) -> Kind[MirrorShard]:
-    return Kind(MIRROR_STATE, lambda: _partition_count(facts, MIRROR_STATE), MirrorShard)
 
 
 def _partition_count(facts: Facts, topic: TopicName) -> int | None:

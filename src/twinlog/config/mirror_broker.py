@@ -21,9 +21,8 @@ MIRROR_COORDINATOR_APPEND_LINGER_MS: Final = Setting(
     "mirror.coordinator.append.linger.ms",
     Kind.INT,
     10,
-    "How long records of __mirror_state wait to be written together.",
+    "How long records of __mirror_state wait to be written together; 0 writes each by itself.",
     at_least(0),
-    is_idle=True,
 )
 MIRROR_COORDINATOR_LOAD_BUFFER_SIZE: Final = Setting(
     "mirror.coordinator.load.buffer.size",

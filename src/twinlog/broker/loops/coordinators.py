@@ -2,8 +2,8 @@
 
 One ``CoordinatorLoop`` for consumer groups, one for mirrors: the shard is all that differs.
 
-Commands may be made to wait a little (``linger_ms``), so that what many of them write goes into one
-append of each shard.
+Where the kind has a linger, commands wait a little for each other: what all of them write is one
+append to each shard.
 
 Differs from Kafka: a shard is changed as soon as a command has run, not when its records are
 committed; what it says is held back until then. When an append fails the shard is loaded again.
@@ -34,12 +34,14 @@ log: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[AnyShard]):
-    """What a loop coordinates: the topic, how many partitions it has now, and a fresh shard."""
+    """What a loop coordinates: its topic, a fresh shard, and how patient it is."""
 
     topic: TopicName
     partition_count: Callable[[], int | None]
     """None while the topic does not exist."""
     make_shard: Callable[[], AnyShard]
+    linger_ms: int = 0
+    """How long a command waits for others, to be written together with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +60,13 @@ class _Gathered(Generic[AnyShard]):
 class CoordinatorLoop(Generic[AnyShard]):
     """Commands come in through ``run``; ``drive`` is the task that loads and keeps the time."""
 
-    def __init__(
-        self, kind: Kind[AnyShard], waiting: Waiting, clock: TwoClocks, *, linger_ms: int = 0
-    ) -> None:
+    def __init__(self, kind: Kind[AnyShard], waiting: Waiting, clock: TwoClocks) -> None:
         self._kind: Final = kind
         self._waiting: Final = waiting
         self._time: Final = SteadyTime(clock)
         self._led: Final[dict[int, LedShard[AnyShard]]] = {}
         self._wake: Final = asyncio.Event()
         self._sleeps_until_ms = 0
-        self._linger_s: Final = linger_ms / 1000
         self._gathered: Final[dict[LedShard[AnyShard], list[_Gathered[AnyShard]]]] = {}
 
     # What happens to partitions.
@@ -123,7 +122,7 @@ class CoordinatorLoop(Generic[AnyShard]):
         NOT_COORDINATOR.
         """
         led = self._home(key)
-        if not self._linger_s:
+        if not self._kind.linger_ms:
             return await self._finish(*self._begin(led, command), timeout_s)
         return await self._finish(led, await self._gather(led, command), timeout_s)
 
@@ -176,7 +175,7 @@ class CoordinatorLoop(Generic[AnyShard]):
         """Let a command wait for those that come soon after it."""
         loop = asyncio.get_running_loop()
         if not self._gathered:
-            loop.call_later(self._linger_s, self._begin_gathered)
+            loop.call_later(self._kind.linger_ms / 1000, self._begin_gathered)
         one = _Gathered(command, loop.create_future())
         self._gathered.setdefault(led, []).append(one)
         return one.begun

@@ -25,8 +25,8 @@ class World:
         self.clock = ManualClock()
         self.waiting = Waiting()
         self.count: int | None = COUNT
-        kind = Kind(TOPIC, lambda: self.count, DictShard)
-        self.loop = CoordinatorLoop(kind, self.waiting, self.clock, linger_ms=linger_ms)
+        kind = Kind(TOPIC, lambda: self.count, DictShard, linger_ms)
+        self.loop = CoordinatorLoop(kind, self.waiting, self.clock)
         self.logs = [MemoryStateLog(TopicPartition(TOPIC, n)) for n in range(COUNT)]
 
     def home(self, key: str) -> MemoryStateLog:
