@@ -17,7 +17,6 @@ READ_IN_CONFIG = {
     "listener.security.protocol.map",
     "controller.listener.names",
     "monitoring.listener",
-    "security.protocol",
 }
 # What only the command line reads is read by nobody who could give it an effect.
 READERS = ("broker", "cluster", "groups", "mirroring", "storage", "network", "replication")

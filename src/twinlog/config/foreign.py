@@ -104,7 +104,10 @@ _TOPIC: Final = re.compile(
 )
 
 _MIRROR: Final = re.compile(
-    r"(ssl|sasl|security)\.[a-z.]+|metrics?\.[a-z.]+|reconnect\.backoff(\.max)?\.ms"
+    r"ssl\.(protocol|provider|cipher\.suites|enabled\.protocols|(key|trust)manager\.algorithm"
+    r"|secure\.random\.implementation|engine\.factory\.class|(key|trust)store\.password)"
+    r"|sasl\.(kerberos|login|client|oauthbearer)\.[a-z.]+|security\.providers"
+    r"|metrics?\.[a-z.]+|reconnect\.backoff(\.max)?\.ms"
     r"|retry\.backoff(\.max)?\.ms|retries|send\.buffer\.bytes|receive\.buffer\.bytes"
     r"|client\.dns\.lookup|default\.api\.timeout\.ms|metadata\.[a-z.]+"
 )

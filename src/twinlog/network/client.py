@@ -17,8 +17,10 @@ from twinlog.model.errors import ApiError, ErrorCode, WireError, error_name
 from twinlog.network.addresses import Address
 from twinlog.network.exchange import Exchange, PeerUnavailable
 from twinlog.network.frames import ReceiveBuffers
+from twinlog.network.secured import UNSECURED, Secured
+from twinlog.network.session import Session
 from twinlog.wire.api_keys import ApiKey
-from twinlog.wire.codec import decode_response, encode_request
+from twinlog.wire.codec import Parts, decode_response, encode_request
 from twinlog.wire.frames import with_length
 from twinlog.wire.headers import encode_request_header, response_body_start
 from twinlog.wire.messages.api_versions import (
@@ -26,6 +28,8 @@ from twinlog.wire.messages.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,
 )
+from twinlog.wire.messages.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from twinlog.wire.primitives import Buffer
 from twinlog.wire.schema import Api
 
 Request = TypeVar("Request")
@@ -48,6 +52,8 @@ class BrokerConnection:
         self.client_id = client_id
         self._exchange = exchange
         self._spoken: dict[int, tuple[int, int]] = {}
+        self._session: Session | None = None
+        self._was_answered = False
 
     @classmethod
     async def open(
@@ -56,21 +62,25 @@ class BrokerConnection:
         client_id: str,
         *,
         timeout_s: float,
-        tls: ssl.SSLContext | None = None,
+        secured: Secured = UNSECURED,
         buffers: ReceiveBuffers | None = None,
     ) -> "BrokerConnection":
-        """Connect and agree on versions within ``timeout_s`` seconds.
+        """Connect, agree on versions, and log in, within ``timeout_s`` seconds.
 
-        Raises PeerUnavailable.
+        Raises PeerUnavailable; AuthenticationFailed, which is one, when the login is refused.
         """
+        secured.check(address)
         buffers = buffers or ReceiveBuffers()
         try:
             async with asyncio.timeout(timeout_s):
+                tls = await secured.context(address)
                 connection = cls(address, client_id, await _connect(address, tls, buffers))
                 if not await connection._negotiate(FIRST_VERSION, timeout_s):
                     # Some close the connection on a version they do not know.
                     connection = cls(address, client_id, await _connect(address, tls, buffers))
                     await connection._negotiate(0, timeout_s)
+                if secured.security.login is not None:
+                    await connection._log_in(secured, timeout_s)
         except TimeoutError:
             raise PeerUnavailable(address, f"no connection within {timeout_s:g} s") from None
         return connection
@@ -120,21 +130,49 @@ class BrokerConnection:
         """
         if version is None:
             version = self.version_of(api)
+        if self._session is not None and self._session.is_due:
+            await self._session.renew(self.version_of(SASL_AUTHENTICATE))
         exchange = self._exchange
-        correlation_id = exchange.next_id()
-        header = encode_request_header(api, version, correlation_id, self.client_id)
-        frame = with_length(header, encode_request(api, request, version))
-        answer = await exchange.ask(correlation_id, frame, timeout_s=timeout_s)
+        correlation_id, frame = self._framed(api, request, version)
         try:
-            start = response_body_start(api, version, answer)
-            return decode_response(api, answer, version, start)
-        except WireError as error:
-            exchange.fail(f"broke the protocol: {error}")
-            raise PeerUnavailable(self.address, f"broke the protocol: {error}") from error
+            answer = await exchange.ask(correlation_id, frame, timeout_s=timeout_s)
+        except PeerUnavailable:
+            if self._was_answered or self._session is not None or not exchange.was_cut:
+                raise
+            why = "it closes the connection on the first request; does it expect SASL?"
+            raise PeerUnavailable(self.address, why) from None
+        self._was_answered = True
+        return self._decoded(api, version, answer)
 
     async def close(self) -> None:
         """Close the connection; calls that wait get PeerUnavailable."""
         await self._exchange.close()
+
+    def _framed(self, api: Api[Any, Any], request: Any, version: int) -> tuple[int, Parts]:
+        correlation_id = self._exchange.next_id()
+        header = encode_request_header(api, version, correlation_id, self.client_id)
+        return correlation_id, with_length(header, encode_request(api, request, version))
+
+    def _decoded(self, api: Api[Any, Response], version: int, answer: Buffer) -> Response:
+        try:
+            start = response_body_start(api, version, answer)
+            return decode_response(api, answer, version, start)
+        except WireError as error:
+            self._exchange.fail(f"broke the protocol: {error}")
+            raise PeerUnavailable(self.address, f"broke the protocol: {error}") from error
+
+    async def _log_in(self, secured: Secured, timeout_s: float) -> None:
+        async def ask(api: Api[Any, Any], request: Any, version: int) -> Any:
+            correlation_id, frame = self._framed(api, request, version)
+            answer = await self._exchange.ask_first(correlation_id, frame, timeout_s=timeout_s)
+            return self._decoded(api, version, answer)
+
+        if not (self.supports(SASL_HANDSHAKE) and self.supports(SASL_AUTHENTICATE)):
+            await self.close()
+            raise PeerUnavailable(self.address, "it knows no SASL")
+        session = Session(secured, self._exchange, self.address, ask, timeout_s=timeout_s)
+        await session.log_in(self.version_of(SASL_AUTHENTICATE))
+        self._session = session
 
     def _common(self, api: Api[Any, Any]) -> tuple[int, int]:
         low, high = self._spoken.get(api.key, (0, -1))
@@ -204,10 +242,15 @@ async def _connect(
         )
     except socket.gaierror as error:
         raise PeerUnavailable(address, f"unknown host: {error.strerror}") from error
+    except ssl.SSLCertVerificationError as error:
+        why = f"its certificate is not trusted: {error.verify_message}"
+        raise PeerUnavailable(address, why) from error
     except ssl.SSLError as error:
-        raise PeerUnavailable(address, f"TLS failed: {error}") from error
+        raise PeerUnavailable(address, f"TLS failed: {error.reason or error}") from error
     except OSError as error:
         why = str(error) if error.errno is None else os.strerror(error.errno)
+        if tls is not None and error.errno is None:
+            why = "it closes the connection in the TLS handshake; does it speak TLS?"
         raise PeerUnavailable(address, f"cannot connect: {why}") from error
     return exchange
 

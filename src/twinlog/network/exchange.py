@@ -1,6 +1,7 @@
 """Requests out and answers in over one connection to a broker, matched by correlation id."""
 
 import asyncio
+import ssl
 from contextlib import suppress
 from typing import Any, Final, cast
 
@@ -44,6 +45,8 @@ class Exchange(asyncio.BufferedProtocol):
         self._writing = asyncio.Lock()
         self._can_write = asyncio.Event()
         self._can_write.set()
+        self._may_ask = asyncio.Event()
+        self._may_ask.set()
         self._closed: asyncio.Future[None] = self._loop.create_future()
         self._why: str | None = None
         self._last_id = 0
@@ -76,12 +79,32 @@ class Exchange(asyncio.BufferedProtocol):
                     # Who comes when there is room again goes behind those who waited for it.
                     async with self._writing:
                         await self._can_write.wait()
+                        await self._may_ask.wait()
                         answer = self._send(correlation_id, frame)
                     return await self._answer_to(correlation_id, answer)
         except TimeoutError:
             why = f"no answer within {timeout_s:g} s"
             self.fail(why)
             raise PeerUnavailable(self._address, why) from None
+
+    async def ask_first(self, correlation_id: int, frame: Parts, *, timeout_s: float) -> Buffer:
+        """Send a request ahead of all that are held back; otherwise as ``ask``."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._answer_to(correlation_id, self._send(correlation_id, frame))
+        except TimeoutError:
+            why = f"no answer within {timeout_s:g} s"
+            self.fail(why)
+            raise PeerUnavailable(self._address, why) from None
+
+    def hold_back(self) -> None:
+        """Send nothing but what ``ask_first`` sends, until ``let_go``."""
+        if self._why is None:
+            self._may_ask.clear()
+
+    def let_go(self) -> None:
+        """Send what was held back."""
+        self._may_ask.set()
 
     def _send(self, correlation_id: int, frame: Parts) -> asyncio.Future[Buffer]:
         if self._why is not None:
@@ -125,6 +148,7 @@ class Exchange(asyncio.BufferedProtocol):
                 answer.set_exception(PeerUnavailable(self._address, self._why))
                 answer.exception()  # whoever waited may have been cancelled in this same turn
         self._can_write.set()
+        self._may_ask.set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport."""
@@ -157,8 +181,9 @@ class Exchange(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell all who wait that there will be no answer."""
-        self.was_cut = self._why is None
-        self._give_up("closed the connection" if exc is None else f"connection lost: {exc}")
+        # TLS gives a reason with its alert, for example that it misses our certificate.
+        self.was_cut = self._why is None and not isinstance(exc, ssl.SSLError)
+        self._give_up("closed the connection" if exc is None else _why_lost(exc))
         if not self._closed.done():
             self._closed.set_result(None)
 
@@ -171,3 +196,11 @@ class Exchange(asyncio.BufferedProtocol):
             self._abandoned.discard(correlation_id)
         elif not answer.done():
             answer.set_result(frame)
+
+
+def _why_lost(error: Exception) -> str:
+    if not isinstance(error, ssl.SSLError):
+        return f"connection lost: {error}"
+    reason = error.reason or str(error)
+    hint = "; does it want another certificate of ours?" if "CERTIFICATE" in reason else ""
+    return f"TLS failed: {reason}{hint}"

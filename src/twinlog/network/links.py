@@ -1,7 +1,6 @@
 """One connection per address, opened when it is asked for and again after it was lost."""
 
 import asyncio
-import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
@@ -11,6 +10,7 @@ from twinlog.network.addresses import Address
 from twinlog.network.client import BrokerConnection
 from twinlog.network.exchange import PeerUnavailable
 from twinlog.network.frames import ReceiveBuffers
+from twinlog.network.secured import UNSECURED, Secured
 
 CLOSED_BY_US: Final = "the connections of this cluster were closed by us"
 
@@ -24,7 +24,7 @@ class LinkSettings:
     backoff_ms_min: int = 50  # reconnect.backoff.ms
     backoff_ms_max: int = 1_000  # reconnect.backoff.max.ms
     opening_max: int = 8
-    tls: ssl.SSLContext | None = None
+    secured: Secured = UNSECURED
 
 
 class Links:
@@ -140,7 +140,7 @@ class _Link:
                 self._address,
                 settings.client_id,
                 timeout_s=settings.connect_timeout_ms / 1000,
-                tls=settings.tls,
+                secured=settings.secured,
                 buffers=self._home.buffers,
             )
         except PeerUnavailable as failure:

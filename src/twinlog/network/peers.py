@@ -11,6 +11,7 @@ from twinlog.network.client import BrokerConnection
 from twinlog.network.exchange import PeerUnavailable
 from twinlog.network.links import Links, LinkSettings
 from twinlog.network.peer_metadata import PeerMetadata, PeerNode, PeerTopic
+from twinlog.network.sasl import AuthenticationFailed
 from twinlog.wire.messages.groups import (
     FIND_COORDINATOR,
     FindCoordinatorRequest,
@@ -110,6 +111,8 @@ class PeerCluster:
         for address in sorted(addresses, key=self._links.wait_of):
             try:
                 return await self._links.connection_to(address)
+            except AuthenticationFailed:
+                raise  # the others would say the same
             except PeerUnavailable as failure:
                 failures.append(str(failure))
         raise PeerUnavailable(f"cluster {self}", "; ".join(failures))

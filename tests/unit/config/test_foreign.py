@@ -60,11 +60,11 @@ def test_topics_of_older_kafkas_keep_their_settings() -> None:
 
 def test_a_mirror_may_be_given_what_clients_are_given() -> None:
     assert is_foreign_to_a_mirror("ssl.truststore.password")
-    assert is_foreign_to_a_mirror("sasl.jaas.config")
+    assert is_foreign_to_a_mirror("sasl.kerberos.service.name")
     assert not is_foreign_to_a_mirror("topic.include")
 
 
 def test_no_setting_of_ours_is_called_foreign() -> None:
     for declared in (BROKER, TOPIC, MIRROR):
         own = [s.name for s in declared.settings if declared.is_foreign(s.name)]
-        assert set(own) <= {"controller.listener.names", "security.protocol"}
+        assert set(own) <= {"controller.listener.names"}

@@ -2,17 +2,21 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.certificates import Certificates
 from support.listening import echo, framed, listening
 from support.scripted_broker import ScriptedBroker, serving
+from twinlog.config.client_security import ClientSecurity, ClientTls
 from twinlog.model.errors import ApiError, ErrorCode, WireError
 from twinlog.network.addresses import Address
 from twinlog.network.client import BrokerConnection
 from twinlog.network.exchange import PeerUnavailable
 from twinlog.network.peer import Peer
+from twinlog.network.secured import Secured
 from twinlog.wire.api_keys import ApiKey
 from twinlog.wire.codec import Parts
 from twinlog.wire.messages.fetch import (
@@ -177,6 +181,31 @@ async def test_a_peer_that_closes_on_every_version_may_expect_tls() -> None:
         address = Address("127.0.0.1", listener.port)
         with pytest.raises(PeerUnavailable, match="ApiVersions; does it expect TLS"):
             await BrokerConnection.open(address, "test", timeout_s=5)
+
+
+async def test_a_peer_that_closes_on_the_first_request_may_expect_a_login() -> None:
+    broker = ScriptedBroker()
+    broker.on(FETCH, lambda request, version: fetched(b""))
+
+    def only_versions(frame: Buffer, peer: Peer) -> Parts | Awaitable[Parts]:
+        if bytes(frame[:2]) != b"\x00\x12":
+            raise WireError("who are you?")
+        return broker.on_frame(frame, peer)
+
+    async with (
+        listening(only_versions) as listener,
+        opened(Address("127.0.0.1", listener.port)) as connection,
+    ):
+        with pytest.raises(PeerUnavailable, match=r"on the first request; does it expect SASL\?"):
+            await connection.call(FETCH, FETCH_NOTHING, timeout_s=5)
+
+
+async def test_a_peer_without_tls_is_said_to_have_none(tmp_path: Path) -> None:
+    trusted = str(Certificates(tmp_path).trusted)
+    secured = Secured(ClientSecurity(tls=ClientTls(trusted)))
+    async with serving(ScriptedBroker()) as broker:
+        with pytest.raises(PeerUnavailable, match=r"in the TLS handshake; does it speak TLS\?"):
+            await BrokerConnection.open(broker.address, "test", timeout_s=5, secured=secured)
 
 
 async def test_localhost_is_found_on_whichever_address_listens() -> None:

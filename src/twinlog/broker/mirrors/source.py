@@ -5,6 +5,7 @@ from random import Random
 from typing import Final
 
 from twinlog.config import mirror as keys
+from twinlog.config.client_security import security_of
 from twinlog.config.declare import Settings
 from twinlog.config.mirror import mirror_settings
 from twinlog.mirroring.acl_sync import parse_rules
@@ -15,6 +16,7 @@ from twinlog.network.client import BrokerConnection
 from twinlog.network.exchange import PeerUnavailable
 from twinlog.network.links import LinkSettings
 from twinlog.network.peers import PeerCluster
+from twinlog.network.secured import Secured
 
 RECONNECT_BACKOFF_MS_MAX: Final = 1_000
 
@@ -71,6 +73,7 @@ class SourceCluster:
         self.settings: Final = settings
         self.request_timeout_s: Final = settings[keys.REQUEST_TIMEOUT_MS] / 1000
         self._connect_timeout_ms: Final = settings[keys.SOCKET_CONNECTION_SETUP_TIMEOUT_MS]
+        self.secured: Final = Secured(security_of(settings))
         self.peers: Final = PeerCluster(
             addresses_of(settings),
             random=Random(seed),
@@ -78,6 +81,7 @@ class SourceCluster:
                 client_id=f"mirror-src-admin-{mirror}-{broker_id}",
                 connect_timeout_ms=self._connect_timeout_ms,
                 backoff_ms_max=RECONNECT_BACKOFF_MS_MAX,
+                secured=self.secured,
             ),
             request_timeout_s=self.request_timeout_s,
         )
@@ -96,6 +100,7 @@ class SourceCluster:
             known.address,
             f"mirror-fetcher-{number}-{self.mirror}",
             timeout_s=self._connect_timeout_ms / 1000,
+            secured=self.secured,
         )
 
     async def close(self) -> None:

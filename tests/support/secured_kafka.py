@@ -1,0 +1,148 @@
+"""A Kafka that lets in who proves who he is: SASL, TLS, both, and ACLs that say what he may do."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
+
+from support.certificates import Certificates
+from support.kafka_install import KAFKA_4
+from support.kafka_node import KafkaNode
+from support.server_process import free_port
+
+USER = "mirror"
+PASSWORD = "it's a \"secret\", isn't it?"
+PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+REAUTHENTICATION_MS = 3_000
+"""How long a login over SASL_SSL holds."""
+
+Acl = tuple[ResourceType, str, AclOperation]
+
+TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.BROKER
+READ, DESCRIBE = AclOperation.READ, AclOperation.DESCRIBE
+DESCRIBE_CONFIGS = AclOperation.DESCRIBE_CONFIGS
+ALL_NAMES = "*"
+CLUSTER_NAME = "kafka-cluster"
+NEEDED: tuple[Acl, ...] = (
+    (TOPIC, ALL_NAMES, READ),
+    (TOPIC, ALL_NAMES, DESCRIBE_CONFIGS),
+    (GROUP, ALL_NAMES, DESCRIBE),
+    (CLUSTER, CLUSTER_NAME, DESCRIBE),
+)
+"""What docs/mirroring.md says that the mirror's user needs."""
+
+
+class SecuredKafka(KafkaNode):
+    """Its plaintext port is for the test itself, which may do everything there."""
+
+    def __init__(self, folder: Path, certificates: Certificates) -> None:
+        self.certificates = certificates
+        self.ports = {name: free_port() for name in ("SASL", "SASLSSL", "SSL", "ELSEWHERE")}
+        super().__init__(folder, version=KAFKA_4, settings={})
+
+    def _kraft_settings(self) -> dict[str, str]:
+        plain = super()._kraft_settings()
+        more = ",".join(f"{name}://127.0.0.1:{port}" for name, port in self.ports.items())
+        protocols = "SASL:SASL_PLAINTEXT,SASLSSL:SASL_SSL,SSL:SSL,ELSEWHERE:SSL"
+        own = self.certificates
+        every = {
+            **plain,
+            "listeners": f"{plain['listeners']},{more}",
+            "advertised.listeners": f"{plain['advertised.listeners']},{more}",
+            "listener.security.protocol.map": f"{plain['listener.security.protocol.map']},"
+            + protocols,
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(own.broker),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(own.trusted),
+            "ssl.principal.mapping.rules": "RULE:^.*CN=([a-z]+).*$/$1/",
+            "listener.name.ssl.ssl.client.auth": "required",
+            "listener.name.elsewhere.ssl.keystore.type": "PEM",
+            "listener.name.elsewhere.ssl.keystore.location": str(own.elsewhere),
+        }
+        for listener in ("sasl", "saslssl"):
+            prefix = f"listener.name.{listener}"
+            every[f"{prefix}.plain.sasl.jaas.config"] = in_properties(
+                f"{PLAIN_MODULE} required user_{USER}={_quoted(PASSWORD)};"
+            )
+            for mechanism in ("scram-sha-256", "scram-sha-512"):
+                every[f"{prefix}.{mechanism}.sasl.jaas.config"] = f"{SCRAM_MODULE} required;"
+        for mechanism in ("plain", "scram-sha-256", "scram-sha-512"):
+            key = f"listener.name.saslssl.{mechanism}.connections.max.reauth.ms"
+            every[key] = str(REAUTHENTICATION_MS)
+        return every
+
+    def address_of(self, listener: str) -> str:
+        """Where clients find that listener."""
+        return f"127.0.0.1:{self.ports[listener]}"
+
+    def set_password(self, password: str | None, *, user: str = USER) -> None:
+        """Set what a user logs in with by SCRAM; None: he cannot any more."""
+        admin = self.admin()
+        for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+            wanted: UserScramCredentialUpsertion | UserScramCredentialDeletion
+            if password is None:
+                wanted = UserScramCredentialDeletion(user, mechanism)
+            else:
+                info = ScramCredentialInfo(mechanism, 4_096)
+                wanted = UserScramCredentialUpsertion(user, info, password.encode())
+            admin.alter_user_scram_credentials([wanted])[user].result(timeout=20)
+
+    def allow(self, acls: Iterable[Acl], *, user: str = USER) -> None:
+        """Let a user do that."""
+        admin = self.admin()
+        for done in admin.create_acls([_binding(acl, user) for acl in acls]).values():
+            done.result(timeout=20)
+
+    def forbid(self, acls: Iterable[Acl], *, user: str = USER) -> None:
+        """Take back what was allowed."""
+        admin: AdminClient = self.admin()
+        filters = [_binding_filter(acl, user) for acl in acls]
+        for done in admin.delete_acls(filters).values():
+            assert done.result(timeout=20), "there was nothing to take back"
+
+
+def jaas(password: str = PASSWORD, *, user: str = USER, mechanism: str = "PLAIN") -> str:
+    """Give the value of sasl.jaas.config."""
+    module = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
+    return f"{module} required username={_quoted(user)} password={_quoted(password)};"
+
+
+def in_properties(value: str) -> str:
+    """Write a value so that it comes out of a properties file as it is."""
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _binding(acl: Acl, user: str) -> AclBinding:
+    kind, name, operation = acl
+    allow = AclPermissionType.ALLOW
+    literal = ResourcePatternType.LITERAL
+    return AclBinding(kind, name, literal, f"User:{user}", "*", operation, allow)
+
+
+def _binding_filter(acl: Acl, user: str) -> AclBindingFilter:
+    kind, name, operation = acl
+    allow = AclPermissionType.ALLOW
+    literal = ResourcePatternType.LITERAL
+    return AclBindingFilter(kind, name, literal, f"User:{user}", "*", operation, allow)
