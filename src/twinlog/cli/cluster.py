@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from twinlog.cli.failures import CliError, UsageError, expect_ok
+from twinlog.config.client_security import client_security
 from twinlog.config.read import properties
 from twinlog.model.errors import ErrorCode, SettingsError, is_retriable
 from twinlog.network.addresses import Address, parse_addresses
 from twinlog.network.client import BrokerConnection
 from twinlog.network.exchange import PeerUnavailable
+from twinlog.network.sasl import AuthenticationFailed
+from twinlog.network.secured import UNSECURED, Secured
 from twinlog.wire.api_keys import ApiKey
 from twinlog.wire.messages.groups import FIND_COORDINATOR, FindCoordinatorRequest
 from twinlog.wire.messages.metadata import (
@@ -57,7 +60,8 @@ def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
         "--command-config",
         type=Path,
         metavar="FILE",
-        help="properties of the connection (request.timeout.ms, client.id)",
+        help="properties of the connection: request.timeout.ms, client.id, and those of security, "
+        "such as security.protocol, sasl.mechanism, sasl.jaas.config, ssl.truststore.location",
     )
 
 
@@ -65,9 +69,16 @@ class Cluster:
     """Connections to the brokers of one cluster, opened when needed."""
 
     def __init__(
-        self, bootstrap: tuple[Address, ...], *, named_by: str, client_id: str, timeout_ms: int
+        self,
+        bootstrap: tuple[Address, ...],
+        *,
+        named_by: str,
+        client_id: str,
+        timeout_ms: int,
+        secured: Secured = UNSECURED,
     ) -> None:
         self._bootstrap = bootstrap
+        self._secured = secured
         self._named_by = named_by
         self._client_id = client_id
         self.timeout_ms = timeout_ms
@@ -82,6 +93,8 @@ class Cluster:
         for address in self._bootstrap:
             try:
                 self._any = await self._open(address)
+            except AuthenticationFailed as error:
+                raise CliError(str(error)) from error  # the others would say the same
             except PeerUnavailable as error:
                 failures.append(str(error))
             else:
@@ -204,7 +217,10 @@ class Cluster:
 
     async def _open(self, address: Address) -> BrokerConnection:
         return await BrokerConnection.open(
-            address, self._client_id, timeout_s=min(CONNECT_TIMEOUT_S, self.timeout_ms / 1_000)
+            address,
+            self._client_id,
+            timeout_s=min(CONNECT_TIMEOUT_S, self.timeout_ms / 1_000),
+            secured=self._secured,
         )
 
     async def _call(
@@ -240,6 +256,7 @@ async def cluster_at(
         named_by=named_by,
         client_id=given.get("client.id", CLIENT_ID),
         timeout_ms=_positive(given, "request.timeout.ms", REQUEST_TIMEOUT_MS),
+        secured=Secured(client_security(given)),
     )
     await cluster.connect()
     try:
@@ -253,9 +270,10 @@ def connection_properties(file: Path | None) -> dict[str, str]:
     if file is None:
         return {}
     found = {entry.key: entry.value.strip() for entry in properties(file.read_text("utf-8"))}
-    protocol = found.get("security.protocol", "PLAINTEXT")
-    if protocol != "PLAINTEXT":
-        raise CliError(f"{file}: security.protocol={protocol} is not spoken yet; use PLAINTEXT")
+    try:
+        client_security(found)
+    except SettingsError as error:
+        raise CliError(f"{file}: {error}") from error
     return found
 
 

@@ -19,7 +19,14 @@ def test_the_first_bootstrap_server_that_answers_serves(broker: AnsweringBroker)
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("security.protocol=SSL", "security.protocol=SSL is not spoken yet; use PLAINTEXT"),
+        ("security.protocol=SASL_SSL", "security.protocol=SASL_SSL needs sasl.jaas.config"),
+        ("security.protocol=SSL\nssl.truststore.location=/no/t", "ssl.truststore.location=/no/t"),
+        (
+            "security.protocol=SASL_PLAINTEXT\n"
+            "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required "
+            "username=me password=secret;",
+            "it knows no SASL",
+        ),
         ("request.timeout.ms=soon", "request.timeout.ms=soon cannot be"),
         ("request.timeout.ms=0", "request.timeout.ms=0 cannot be"),
     ],
