@@ -78,7 +78,8 @@ def mirrors_parser(prog: str) -> argparse.ArgumentParser:
         type=Path,
         metavar="FILE",
         help="properties of this tool's own connection to the source (bootstrap.servers, "
-        "request.timeout.ms, client.id, security.protocol and what goes with it); without it the mirror's bootstrap.servers are used",
+        "request.timeout.ms, client.id, security.protocol and what goes with it); "
+        "without it the mirror's bootstrap.servers are used",
     )
     made.add_argument(
         "--plan",
