@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 from twinlog.broker.context import Broker
@@ -24,9 +25,10 @@ from twinlog.cluster.image import ClusterImage
 from twinlog.config import mirror as keys
 from twinlog.config import mirror_broker as broker_keys
 from twinlog.config.declare import Settings
+from twinlog.config.mirror_start import EARLIEST, MIRROR_START_OFFSET_SPEC, start_timestamp_ms
 from twinlog.config.topic import MIRROR_SUPPORT_UNCLEAN_LEADER_ELECTION, topic_settings
 from twinlog.mirroring import events as on
-from twinlog.mirroring.policy import GapPolicy, MirrorPolicy, RetryPolicy
+from twinlog.mirroring.policy import GapPolicy, MirrorPolicy, RetryPolicy, StartSpec
 from twinlog.model.errors import ApiError, DiskError, SettingsError, WireError
 from twinlog.model.ids import NO_TOPIC_ID, BrokerId, TopicId, TopicName, TopicPartition
 
@@ -132,6 +134,8 @@ class MirrorStates:
         del self._running[name]
         is_deleted = name not in self._broker.facts.image.mirrors
         self._board.end(name, is_deleted=is_deleted)
+        for driven in running.driven.values():
+            driven.close()  # first, so that no answer is taken in while all else is ended
         if running.task is not None:
             running.task.cancel()
             with suppress(asyncio.CancelledError):
@@ -235,15 +239,17 @@ class MirrorStates:
             work.settings = checked_settings(fact.config)
             running.status.refresh_wanted.set()
         present: set[TopicPartition] = set()
-        policies: dict[TopicName, MirrorPolicy] = {}
+        policies: dict[tuple[TopicName, bool], MirrorPolicy] = {}
         for topic, partition in self._partitions_of(fact.name):
             present.add(partition.of)
             assert topic.mirror is not None
             desired = desired_state(topic.mirror.desired_state)
             driven = running.driven.get(partition.of)
-            if topic.name not in policies:
-                policies[topic.name] = self._policy_of(topic, work)
-            policy = policies[topic.name]
+            is_first = partition.of.partition < topic.mirror.first_partitions
+            policy = policies.get((topic.name, is_first))
+            if policy is None:
+                policy = self._policy_of(topic, work, is_first=is_first)
+                policies[topic.name, is_first] = policy
             if driven is not None and driven.partition is partition and driven.policy == policy:
                 driven.leader_epoch_seen()
                 driven.want(desired)
@@ -266,13 +272,18 @@ class MirrorStates:
                 if partition is not None:
                     yield topic, partition
 
-    def _policy_of(self, topic: TopicFact, work: MirrorWork) -> MirrorPolicy:
+    def _policy_of(self, topic: TopicFact, work: MirrorWork, *, is_first: bool) -> MirrorPolicy:
+        """Give the policy of partitions; the first of a topic begin where the operator wants."""
         settings = topic_settings(topic.config, self._broker.settings)
-        return _policy(
+        policy = _policy(
             work.settings,
             self._broker.settings,
             supports_unclean=settings[MIRROR_SUPPORT_UNCLEAN_LEADER_ELECTION],
         )
+        spec: str = work.settings[MIRROR_START_OFFSET_SPEC]
+        if is_first and spec != EARLIEST:
+            policy = replace(policy, start=StartSpec(spec, start_timestamp_ms(spec)))
+        return policy
 
 
 def _policy(mirror: Settings, broker: Settings, *, supports_unclean: bool) -> MirrorPolicy:

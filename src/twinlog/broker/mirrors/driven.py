@@ -316,7 +316,7 @@ class DrivenPartition:
     # Plumbing
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        self._work.tasks.create_task(work)
+        self._work.spawn(work)
 
     def _set_timer(self) -> None:
         wanted = self._machine.deadline_ms

@@ -74,13 +74,21 @@ class MirrorWork:
     _bumps: dict[TopicPartition, LeaderEpoch] = field(default_factory=dict)
     _is_bumping: bool = False
 
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something beside; while the mirror is being ended, nothing is begun any more."""
+        try:
+            self.tasks.create_task(work)
+        except RuntimeError:
+            # An answer may still come in when the group is closing: it is nobody's by then.
+            work.close()
+
     def fetcher_of(self, node: BrokerId, of: TopicPartition) -> Fetcher:
         """Give the fetcher of a partition at one source broker; its task is started if need be."""
         number = hash((of.topic, of.partition)) % self.fetcher_count
         fetcher = self._fetchers.get((node, number))
         if fetcher is None:
             fetcher = self._fetchers[node, number] = Fetcher()
-            self.tasks.create_task(self.start_fetcher(self, node, number, fetcher))
+            self.spawn(self.start_fetcher(self, node, number, fetcher))
         return fetcher
 
     def bump(self, of: TopicPartition, at_least: LeaderEpoch) -> None:
@@ -88,7 +96,7 @@ class MirrorWork:
         self._bumps[of] = max(at_least, self._bumps.get(of, at_least), key=int)
         if not self._is_bumping:
             self._is_bumping = True
-            self.tasks.create_task(self._bump_all())
+            self.spawn(self._bump_all())
 
     async def _bump_all(self) -> None:
         try:

@@ -1,5 +1,7 @@
 """What the partitions of one mirror share."""
 
+import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 from support.mirror_bench import mirror_bench, settle
@@ -40,3 +42,31 @@ async def test_a_store_that_does_not_answer_leaves_the_next_bump_possible(tmp_pa
         bench.work.bump(partition.of, LeaderEpoch(4))
         await settle()
         assert partition.leader_epoch == 4
+
+
+async def test_an_answer_that_comes_while_a_mirror_is_ended_begins_nothing_and_breaks_nothing(
+    tmp_path: Path,
+) -> None:
+    begun: list[int] = []
+
+    async def work() -> None:
+        begun.append(1)
+
+    async with mirror_bench(tmp_path) as bench, asyncio.TaskGroup() as outer:
+
+        async def answer_late() -> None:
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            bench.work.spawn(work())
+
+        async def mirror() -> None:
+            async with asyncio.TaskGroup() as tasks:
+                bench.work.tasks = tasks
+                tasks.create_task(answer_late())
+
+        running = outer.create_task(mirror())
+        await settle()
+        running.cancel()
+        await settle()
+        assert running.cancelled()
+        assert not begun
