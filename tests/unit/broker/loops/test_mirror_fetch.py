@@ -16,6 +16,7 @@ from support.scripted_source import NODE, ScriptedSource, scripted_source
 from twinlog.broker.loops import mirror_fetch as module
 from twinlog.broker.loops.mirror_fetch import MirrorFetch
 from twinlog.broker.mirrors.work import Fetcher
+from twinlog.broker.waiting import Waiting
 from twinlog.mirroring import events as on
 from twinlog.mirroring.effects import FetchFrom
 from twinlog.model.errors import ErrorCode
@@ -36,6 +37,17 @@ def of(partition: int) -> TopicPartition:
 
 def order(offset: int = 0) -> FetchFrom:
     return FetchFrom(BrokerId(NODE), LeaderEpoch(3), Offset(offset), LeaderEpoch(2), 1)
+
+
+class Writing:
+    """A partition that has taken over its records as soon as they come."""
+
+    def __init__(self, waiting: Waiting) -> None:
+        self._waiting = waiting
+
+    def deliver(self, event: on.Event) -> None:
+        """Wake who waits for it."""
+        self._waiting.notify(of(0))
 
 
 class Fetching:
@@ -100,6 +112,20 @@ async def test_a_fetch_is_a_consumers_and_as_much_as_its_version_allows(
         assert bytes(event.records) == batch(3)
         assert (event.high_watermark, event.log_start, event.turn) == (9, 1, 1)
         assert made.heard[1].events == []
+
+
+async def test_who_waits_for_the_records_is_answered_before_more_are_asked_for(
+    tmp_path: Path,
+) -> None:
+    async with fetching(tmp_path) as made, asyncio.TaskGroup() as tasks:
+        waiting = made.bench.work.waiting
+        made.bench.work.receivers[of(0)] = Writing(waiting)
+        made.give(FetchedPartition(partition_index=0, high_watermark=1, records=batch(1)))
+        answered: list[bool] = []
+        client = tasks.create_task(waiting.notice((of(0),), timeout_s=60))
+        client.add_done_callback(lambda done: answered.append(done.result()))
+        await made.loop.step()
+        assert answered == [True]
 
 
 async def test_topics_are_named_when_the_source_gives_no_ids(tmp_path: Path) -> None:
