@@ -47,6 +47,8 @@ IDLE_CLOSE_S: Final = 60.0
 IDS_SINCE: Final = 13
 NAMES_UNTIL: Final = 12
 THROTTLE_S_MAX: Final = 60.0
+BACKLOG_BYTES: Final = RESPONSE_BYTES_TARGET // 2
+"""An answer of that size is part of a backlog, which is copied fastest without a pause."""
 ANSWER_TURNS: Final = 2
 """Turns of the event loop until a client that waited is answered: one to read, one to send."""
 
@@ -113,12 +115,15 @@ class MirrorFetch:
             return
         self._failure_count = 0
         self._work.status.task_errors[self._name] = None
-        self._work.status.counts.fetches += 1
+        counts = self._work.status.counts
+        counts.fetches += 1
+        bytes_before = counts.fetched_bytes
         self.take(response)
-        for _ in range(ANSWER_TURNS):
+        if counts.fetched_bytes - bytes_before < BACKLOG_BYTES:
             # The next request wakes the source, which then takes the processor from us: whoever
             # waits for these records would have them twice as late.
-            await asyncio.sleep(0)
+            for _ in range(ANSWER_TURNS):
+                await asyncio.sleep(0)
         if response.throttle_time_ms > 0:
             # The source's quotas govern what it gives us.
             await asyncio.sleep(min(response.throttle_time_ms / 1000, THROTTLE_S_MAX))

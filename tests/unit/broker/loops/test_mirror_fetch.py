@@ -114,9 +114,14 @@ async def test_a_fetch_is_a_consumers_and_as_much_as_its_version_allows(
         assert made.heard[1].events == []
 
 
-async def test_who_waits_for_the_records_is_answered_before_more_are_asked_for(
+@pytest.mark.parametrize(("backlog_bytes", "answered_first"), [(1 << 20, [True]), (1, [])])
+async def test_who_waits_for_the_records_is_answered_before_more_are_asked_for_unless_much_is(
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    backlog_bytes: int,
+    answered_first: list[bool],
 ) -> None:
+    monkeypatch.setattr(module, "BACKLOG_BYTES", backlog_bytes)
     async with fetching(tmp_path) as made, asyncio.TaskGroup() as tasks:
         waiting = made.bench.work.waiting
         made.bench.work.receivers[of(0)] = Writing(waiting)
@@ -125,7 +130,7 @@ async def test_who_waits_for_the_records_is_answered_before_more_are_asked_for(
         client = tasks.create_task(waiting.notice((of(0),), timeout_s=60))
         client.add_done_callback(lambda done: answered.append(done.result()))
         await made.loop.step()
-        assert answered == [True]
+        assert answered == answered_first
 
 
 async def test_topics_are_named_when_the_source_gives_no_ids(tmp_path: Path) -> None:
