@@ -9,6 +9,7 @@ from twinlog.wire.messages.mirrors import (
     DescribedLoss,
     DescribedMirror,
     DescribedMirrorTask,
+    DescribedStart,
     ListedMirror,
 )
 
@@ -64,6 +65,8 @@ class PartitionRow:
     lag_ms: int | None = None
     losses: tuple[DescribedLoss, ...] = ()
     """The last ones, the oldest first."""
+    start: DescribedStart | None = None
+    """Where it began; None at the source's earliest record."""
 
     @property
     def lag(self) -> int | None:
@@ -91,6 +94,7 @@ class PartitionRow:
                     lag_bytes=_known(partition.lag_bytes),
                     lag_ms=_known(partition.lag_ms),
                     losses=partition.losses,
+                    start=next(iter(partition.start), None),
                 )
 
     def as_json(self) -> dict[str, Any]:
@@ -121,6 +125,13 @@ class PartitionRow:
                 }
                 for loss in self.losses
             ],
+            "start": self.start
+            and {
+                "spec": self.start.spec,
+                "offset": self.start.offset,
+                "skippedFrom": self.start.skipped_from,
+                "atMs": self.start.at_ms,
+            },
         }
 
 

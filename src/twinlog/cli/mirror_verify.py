@@ -76,6 +76,8 @@ async def _compared(
     beside = await places_beside(source, followed)
     verdicts += [Verdict(*place, why=NOT_HERE_YET) for place in beside]
     verdicts += await _Runner(cluster, source, ProgressBar(sys.stderr)).run(tasks)
+    told = dict(zip(places, rows, strict=True))
+    verdicts = [replace(one, row=told.get((one.topic, one.partition))) for one in verdicts]
     verdicts = await _explained(source, verdicts)
     return sorted(verdicts, key=lambda v: (v.topic, v.partition))
 

@@ -7,6 +7,7 @@ from typing import Any, Final, TextIO
 from twinlog.cli.batch_comparison import Mark
 from twinlog.cli.mirror_acls import AclDifference
 from twinlog.cli.mirror_groups import GroupChange
+from twinlog.cli.mirror_history import gap_lines, history_as_json
 from twinlog.cli.mirror_tables import FAILED, PartitionRow
 from twinlog.cli.output import fitted, write_json, write_table
 
@@ -114,7 +115,7 @@ class PartitionPlan:
             f"{each.first_offset} on, which would be aborted"
             for each in self.transactions
         ]
-        return told
+        return told + gap_lines(self.row)
 
     def as_json(self) -> dict[str, Any]:
         """Give it as a JSON object."""
@@ -129,6 +130,7 @@ class PartitionPlan:
             "lagMs": self.row.lag_ms,
             "cause": self.cause,
             "openTransactions": [each.as_json() for each in self.transactions],
+            **history_as_json(self.row),
         }
 
 

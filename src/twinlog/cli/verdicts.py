@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final, TextIO
 
 from twinlog.cli.batch_comparison import Comparison
+from twinlog.cli.mirror_history import gap_lines, history_as_json, start_line
+from twinlog.cli.mirror_tables import PartitionRow
 from twinlog.cli.output import fitted, write_json, write_table
 
 EQUAL: Final = "EQUAL"
@@ -23,6 +25,8 @@ class Verdict:
     why: str | None = None
     note: str | None = None
     """What may explain a difference."""
+    row: PartitionRow | None = None
+    """What the mirror tells of it."""
 
     @property
     def result(self) -> str:
@@ -50,7 +54,7 @@ class Verdict:
         """Say what the table has no room for."""
         name = f"{self.topic}-{self.partition}"
         found = self.comparison
-        told = []
+        told = self._history()
         if found is not None:
             told += [f"{name} {difference}" for difference in found.differences]
             more = found.difference_count - len(found.differences)
@@ -67,6 +71,13 @@ class Verdict:
                 f"{name} was not compared{'' if found is None else ' to its end'}: {self.why}"
             )
         return told
+
+    def _history(self) -> list[str]:
+        if self.row is None:
+            return []
+        found = self.comparison
+        start = start_line(self.row, found.start if found and self.result == EQUAL else None)
+        return [*filter(None, [start]), *gap_lines(self.row)]
 
     def as_json(self) -> dict[str, Any]:
         """Give it as a JSON object."""
@@ -85,6 +96,7 @@ class Verdict:
             "deletedMeanwhile": [list(each) for each in found.skipped] if found else [],
             "why": self.why,
             "note": self.note,
+            **(history_as_json(self.row) if self.row else {}),
         }
 
 

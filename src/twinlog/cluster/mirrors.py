@@ -9,7 +9,7 @@ the store's compare-and-set.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -31,6 +31,7 @@ from twinlog.cluster.topics import (
     create_topic,
     find_topic,
 )
+from twinlog.config.mirror import TOPICS_EXCLUDE as EXCLUDE_SETTING
 from twinlog.model.bounds import MIRROR_NAME_CHARS_MAX
 from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import NO_TOPIC_ID, LeaderEpoch, TopicId, TopicName, TopicPartition
@@ -206,9 +207,12 @@ def bump_leader_epochs(
 
 
 def with_started_patterns(
-    mirror: MirrorFact, include: Iterable[str], exclude: Iterable[str] = ()
+    mirror: MirrorFact, include: Collection[str], exclude: Collection[str] = ()
 ) -> MirrorSet:
-    """Give the mirror with its filters as a start with these names and patterns leaves them."""
+    """Give the mirror with its filters as a start with these names and patterns leaves them.
+
+    The source was looked at for them by whoever starts them.
+    """
     included, excluded = _filters(mirror)
     for pattern in include:
         included[pattern] = None
@@ -216,7 +220,31 @@ def with_started_patterns(
     for pattern in exclude:
         excluded[pattern] = None
         included.pop(pattern, None)
-    return _with_filters(mirror, included, excluded)
+    started = _with_filters(mirror, included, excluded).mirror
+    if mirror.looked_for is not None:
+        before = filter(None, mirror.looked_for[0].split(","))
+        looked_for = ",".join(dict.fromkeys([*before, *include]))
+        return MirrorSet(replace(started, looked_for=(looked_for, filters_of(started)[1])))
+    has_more = any(pattern not in include for pattern in included)
+    return MirrorSet(started if has_more else replace(started, looked_for=filters_of(started)))
+
+
+def with_look(
+    image: ClusterImage, mirror_name: str, looked_for: tuple[str, str]
+) -> tuple[Change, ...]:
+    """Give what notes the filters by which a mirror has looked for topics at its source."""
+    mirror = image.mirrors.get(mirror_name)
+    if mirror is None or mirror.looked_for == looked_for:
+        return ()
+    return (MirrorSet(replace(mirror, looked_for=looked_for)),)
+
+
+def filters_of(mirror: MirrorFact) -> tuple[str, str]:
+    """Give the filters in effect, to include and to exclude."""
+    included, excluded = _filters(mirror)
+    if TOPICS_EXCLUDE not in mirror.config:
+        return ",".join(included), ",".join(EXCLUDE_SETTING.default)
+    return ",".join(included), ",".join(excluded)
 
 
 def with_stopped_patterns(mirror: MirrorFact, patterns: Iterable[str]) -> MirrorSet:

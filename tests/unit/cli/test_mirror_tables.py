@@ -16,6 +16,7 @@ from twinlog.wire.messages.mirrors import (
     DescribedMirrorPartition,
     DescribedMirrorTask,
     DescribedMirrorTopic,
+    DescribedStart,
     ListedMirror,
 )
 
@@ -105,6 +106,7 @@ def test_json_has_the_names_of_the_proposal_and_more_behind_them() -> None:
                 saved_bytes=80,
             ),
         ),
+        start=(DescribedStart(spec="latest", offset=3, skipped_from=1, at_ms=6),),
     )
     expected = {
         "mirror": "a-to-b",
@@ -131,6 +133,7 @@ def test_json_has_the_names_of_the_proposal_and_more_behind_them() -> None:
                 "savedBytes": 80,
             }
         ],
+        "start": {"spec": "latest", "offset": 3, "skippedFrom": 1, "atMs": 6},
     }
     assert json.loads(written(StateView(rows(partition)), as_json=True)) == [expected]
     assert json.loads(written(FailedView(rows(partition), 20), as_json=True)) == [expected]

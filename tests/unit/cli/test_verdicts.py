@@ -4,7 +4,9 @@ import io
 import json
 
 from twinlog.cli.batch_comparison import Comparison, Side
+from twinlog.cli.mirror_tables import PartitionRow
 from twinlog.cli.verdicts import DIFFERENT, EQUAL, NOT_COMPARED, Verdict, VerifyView
+from twinlog.wire.messages.mirrors import DescribedLoss, DescribedStart
 
 
 def finished(end: int) -> Comparison:
@@ -74,3 +76,30 @@ def test_json_tells_the_same() -> None:
     assert differs["differences"][0]["offset"] == 4
     assert differs["differenceCount"] == 3
     assert (unknown["result"], unknown["equalUpTo"], unknown["why"]) == (NOT_COMPARED, None, "x")
+
+
+def test_an_equal_partition_says_where_equality_begins_and_what_never_came() -> None:
+    row = PartitionRow(
+        "m",
+        "orders",
+        0,
+        9,
+        9,
+        "MIRRORING",
+        0,
+        None,
+        losses=(
+            DescribedLoss(kind="gap", first_offset=2, end_offset=5, cause="retention", at_ms=7),
+        ),
+        start=DescribedStart(spec="latest", offset=0, skipped_from=0, at_ms=1),
+    )
+    verdict = Verdict("orders", 0, finished(7), row=row)
+    assert VerifyView("m", [verdict]).is_equal
+    assert text_of(verdict).splitlines()[2:4] == [
+        "orders-0 is equal from 0, since mirror.start.offset.spec=latest; "
+        "the source had no records below",
+        "orders-0 records 2 to 4 never came, the source had deleted them before: retention",
+    ]
+    (told,) = json.loads(text_of(verdict, as_json=True))["partitions"]
+    assert told["start"]["offset"] == 0
+    assert told["gaps"][0]["endOffset"] == 5

@@ -1,4 +1,5 @@
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,11 +14,13 @@ from twinlog.cluster.mirrors import (
     check_mirror_name,
     create_mirror,
     delete_mirror,
+    filters_of,
     find_mirror,
     pause_topic,
     resume_topic,
     start_topic,
     stop_topic,
+    with_look,
     with_started_patterns,
     with_stopped_patterns,
 )
@@ -242,3 +245,21 @@ def test_a_stop_takes_a_pattern_out_of_what_is_included_or_excludes_it() -> None
 
 def test_filters_that_were_not_given_stay_so() -> None:
     assert with_stopped_patterns(MIRROR, []).mirror == MIRROR
+
+
+def test_a_start_has_looked_for_what_it_starts_and_for_nothing_else() -> None:
+    named = with_started_patterns(MIRROR, ["a"]).mirror
+    assert named.looked_for == ("a", "__.*")
+    more = with_started_patterns(named, ["b.*"], ["c"]).mirror
+    assert more.looked_for == ("a,b.*", "c")
+    never_looked = replace(MIRROR, config={**MIRROR.config, "topics.include": "x"})
+    assert with_started_patterns(never_looked, ["a"]).mirror.looked_for is None
+
+
+def test_a_look_is_noted_once_and_only_of_a_mirror_that_is_there() -> None:
+    image = mirrored_image()
+    looked = with_look(image, "a-to-b", (".*", "__.*"))
+    assert looked == (MirrorSet(replace(MIRROR, looked_for=(".*", "__.*"))),)
+    assert with_look(image.with_changes(looked), "a-to-b", (".*", "__.*")) == ()
+    assert with_look(image, "none", (".*", "__.*")) == ()
+    assert filters_of(MIRROR) == ("", "__.*")

@@ -10,7 +10,7 @@ from twinlog.broker.context import Broker
 from twinlog.broker.mirror_board import MirroredPartition, MirrorStatus
 from twinlog.cluster.facts import MIRROR_STATE, MirrorFact, TopicFact
 from twinlog.config.mirror import BOOTSTRAP_SERVERS
-from twinlog.mirroring.records import MirrorPartition, RecordLoss
+from twinlog.mirroring.records import MirrorPartition, PartitionStart, RecordLoss
 from twinlog.mirroring.shard import Known
 from twinlog.mirroring.states import MirrorState
 from twinlog.model.errors import ApiError
@@ -21,6 +21,7 @@ from twinlog.wire.messages.mirrors import (
     DescribedMirrorPartition,
     DescribedMirrorTask,
     DescribedMirrorTopic,
+    DescribedStart,
     MirrorTopicToDescribe,
 )
 
@@ -157,6 +158,7 @@ def describe_partition(
         lag_bytes=-1 if lag is None else lag.bytes,
         lag_ms=_lag_ms(at_work, broker.clock.now_ms()),
         losses=() if known is None else tuple(_described(loss) for loss in known.losses),
+        start=() if known is None or known.start is None else (_described_start(known.start),),
     )
 
 
@@ -169,6 +171,15 @@ def _described(loss: RecordLoss) -> DescribedLoss:
         at_ms=loss.at_ms,
         saved_to=loss.saved_to,
         saved_bytes=loss.saved_bytes,
+    )
+
+
+def _described_start(start: PartitionStart) -> DescribedStart:
+    return DescribedStart(
+        spec=start.spec,
+        offset=start.offset,
+        skipped_from=start.skipped_from,
+        at_ms=start.at_ms,
     )
 
 

@@ -2,8 +2,11 @@
 
 Differs from the proposal: what later drafts add to List and Describe without showing the bytes is
 in tagged fields here (filters, what to include, the topics to describe), so that a client of the
-published draft is understood; so is the lag in bytes and time, which is ours. StartMirrorTopics
-holds the fields of both its drafts.
+published draft is understood; so is what is ours: the lag in bytes and time, a mirror's tasks, and
+the state offset that a list was read at. The proposal's brokers stamp a request with a state offset
+on its way to the controller; here the client that decided by what it saw sends it, and it is
+compared in the transaction that makes the change. StartMirrorTopics holds the fields of both its
+drafts.
 """
 
 from typing import Annotated, Final
@@ -128,6 +131,8 @@ class ListedMirror:
     source_cluster_id: str = ""
     topic_count: Int32 = 0
     topic_names: tuple[str, ...] | None = None
+    state_offset: Annotated[Int64, tag(0)] = -1
+    """The metadata revision this was read at, for requests that are decided by it."""
 
 
 @message
@@ -175,6 +180,16 @@ class DescribedLoss:
 
 
 @message
+class DescribedStart:
+    """Where a partition began that was not to be mirrored from the earliest record on."""
+
+    spec: str
+    offset: Int64
+    skipped_from: Int64
+    at_ms: Int64
+
+
+@message
 class DescribedMirrorPartition:
     partition_index: Int32
     state_value: str
@@ -187,6 +202,7 @@ class DescribedMirrorPartition:
     lag_bytes: Annotated[Int64, tag(0)] = -1
     lag_ms: Annotated[Int64, tag(1)] = -1
     losses: Annotated[tuple[DescribedLoss, ...], tag(2)] = ()
+    start: Annotated[tuple[DescribedStart, ...], tag(3)] = ()
 
 
 @message

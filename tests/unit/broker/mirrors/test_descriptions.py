@@ -19,6 +19,7 @@ from twinlog.mirroring.lag import LagInputs
 from twinlog.mirroring.records import (
     LastMirrorEpoch,
     MirrorPartition,
+    PartitionStart,
     PartitionState,
     RecordLoss,
 )
@@ -29,6 +30,7 @@ from twinlog.wire.messages.mirrors import (
     DescribedLoss,
     DescribedMirrorPartition,
     DescribedMirrorTask,
+    DescribedStart,
 )
 
 ME = BrokerId(1)
@@ -143,6 +145,15 @@ def test_what_was_lost_is_told_with_where_it_lies(broker: Any) -> None:
             saved_bytes=80,
         ),
     )
+
+
+def test_where_a_partition_began_is_told_unless_it_was_the_earliest_record(broker: Any) -> None:
+    begun = PartitionStart(spec="latest", offset=9, skipped_from=3, leader_epoch=5, at_ms=7)
+    known = Known(KEY, PartitionState(state=3), None, start=begun)
+    found = describe_partition(broker, TOPIC, known, None, 0)
+    assert found.start == (DescribedStart(spec="latest", offset=9, skipped_from=3, at_ms=7),)
+    everything = Known(KEY, PartitionState(state=3), None)
+    assert describe_partition(broker, TOPIC, everything, None, 0).start == ()
 
 
 def test_what_another_mirror_cut_off_the_same_log_is_told_too(broker: Any) -> None:
