@@ -254,8 +254,8 @@ class KafkaCluster:
         return set() if told is None else set(told.isrs)
 
     def await_whole(self, topics: Iterable[str], *, timeout_s: float = 120.0) -> None:
-        """Return when every replica of those topics is in sync, at all brokers' word."""
-        names = set(topics)
+        """Return when those topics are at every broker, in sync."""
+        names, everybody = set(topics), set(self.brokers)
 
         def amiss() -> list[str]:
             told = self.metadata().topics
@@ -263,7 +263,8 @@ class KafkaCluster:
                 f"{name}-{number}: leader {each.leader}, in sync {each.isrs} of {each.replicas}"
                 for name in names
                 for number, each in (told[name].partitions if name in told else {}).items()
-                if each.leader not in self.brokers or set(each.isrs) != set(each.replicas)
+                if each.leader not in everybody
+                or not set(each.isrs) == set(each.replicas) == everybody
             ]
 
         wait_until(lambda: not amiss(), lambda: "; ".join(amiss()[:8]), timeout_s=timeout_s)

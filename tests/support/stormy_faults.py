@@ -1,0 +1,136 @@
+"""What befalls a source and its mirror in a storm: one fault after another, by a seed."""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from support.kafka_cluster import KafkaCluster, Partition
+from support.twinlog_process import TwinlogProcess
+from support.waiting import wait_until
+
+
+class StormyFaults:
+    """Knows every kind of fault, and counts those that came."""
+
+    def __init__(
+        self,
+        source: KafkaCluster,
+        twinlog: TwinlogProcess,
+        partitions: Sequence[Partition],
+        losing: Sequence[Partition],
+        chance: random.Random,
+    ) -> None:
+        """``losing`` are the partitions whose topic allows an unclean election."""
+        self.counts: Final[Counter[str]] = Counter()
+        self._source: Final = source
+        self._twinlog: Final = twinlog
+        self._partitions: Final = partitions
+        self._losing: Final = losing
+        self._chance: Final = chance
+        self._kinds: Final[dict[str, Callable[[], None]]] = {
+            "broker killed": self._kill_broker,
+            "broker restarted": self._restart_broker,
+            "broker frozen": self._freeze_broker,
+            "partitions moved": self._move,
+            "preferred election": self._elect_preferred,
+            "unclean election, frozen": lambda: self._elect_uncleanly(is_frozen=True),
+            "unclean election, killed": lambda: self._elect_uncleanly(is_frozen=False),
+            "twinlog killed": self._kill_twinlog,
+            "twinlog restarted": self._restart_twinlog,
+        }
+        self._dealt: Final = self._deal()
+
+    def deal(self, count: int) -> list[str]:
+        """Give the next faults; every kind comes before any comes again."""
+        return [next(self._dealt) for _ in range(count)]
+
+    def strike(self, kind: str) -> None:
+        """Let one fault happen, start to end."""
+        self._kinds[kind]()
+        self.counts[kind] += 1
+
+    def heal(self) -> None:
+        """Let everything live, and every partition be at all brokers."""
+        self._source.revive()
+        if not self._twinlog.server.is_running:
+            self._twinlog.start()
+        self._source.move({of: self._some_order() for of in self._partitions})
+        self._source.await_whole({topic for topic, _ in self._partitions})
+
+    def _deal(self) -> Iterator[str]:
+        while True:
+            deck = sorted(self._kinds)
+            self._chance.shuffle(deck)
+            yield from deck
+
+    def _some_order(self) -> list[int]:
+        numbers = list(self._source.brokers)
+        self._chance.shuffle(numbers)
+        return numbers
+
+    def _some_broker(self) -> int:
+        return self._chance.choice(list(self._source.brokers))
+
+    def _pause(self, most_s: float) -> None:
+        time.sleep(self._chance.uniform(0, most_s))
+
+    # The source
+
+    def _kill_broker(self) -> None:
+        number = self._some_broker()
+        self._source.kill([number])
+        self._pause(5)
+        self._source.start_brokers([number])
+        self._pause(1)
+
+    def _restart_broker(self) -> None:
+        number = self._some_broker()
+        self._source.brokers[number].stop()
+        self._source.start_brokers([number])
+        self._pause(1)
+
+    def _freeze_broker(self) -> None:
+        """Longer or shorter than it takes to be given up."""
+        broker = self._source.brokers[self._some_broker()]
+        broker.freeze()
+        self._pause(7)
+        broker.thaw()
+        self._pause(2)
+
+    def _move(self) -> None:
+        """Take replicas away, so that they are copied anew, and give others the lead."""
+        fewer = {of: self._some_order()[: self._chance.randrange(1, 4)] for of in self._partitions}
+        self._source.move(fewer)
+        self._pause(3)
+        self._source.move({of: self._some_order() for of in self._partitions})
+        self._pause(1)
+
+    def _elect_preferred(self) -> None:
+        self._source.move({of: self._some_order() for of in self._partitions})
+        self._source.elect(self._partitions)
+        self._pause(1)
+
+    def _elect_uncleanly(self, *, is_frozen: bool) -> None:
+        self._source.await_whole({topic for topic, _ in self._partitions})
+        of = self._chance.choice(list(self._losing))
+        leader = self._source.lose_what_comes_now(of, lambda: self._pause(3), is_frozen=is_frozen)
+        self._pause(3)
+        self._source.start_brokers([leader])
+        self._pause(1)
+
+    # The mirror
+
+    def _kill_twinlog(self) -> None:
+        self._twinlog.kill()
+        self._pause(1)
+        self._twinlog.start()
+        self._pause(1)
+
+    def _restart_twinlog(self) -> None:
+        self._twinlog.stop()
+        self._pause(1)
+        wait_until(lambda: not self._twinlog.server.is_running, "twinlog is down")
+        self._twinlog.start()
+        self._pause(1)
