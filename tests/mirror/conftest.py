@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from support.certificates import Certificates
 from support.client_drivers import CLIENTS, Client
 from support.kafka_cluster import KafkaCluster
 from support.kafka_install import KAFKA_4, is_ci, require
 from support.kafka_node import KafkaNode
 from support.proxied_kafka import ProxiedKafka
+from support.secured_kafka import NEEDED, PASSWORD, SecuredKafka
 from support.tampering_proxy import behind_proxy
 from support.twinlog_process import TwinlogProcess
 
@@ -63,6 +65,21 @@ def proxied_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedK
         yield ProxiedKafka(node, proxy)
     finally:
         proxy.stop()
+        node.stop()
+
+
+@pytest.fixture(scope="session")
+def secured_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
+    """Run a Kafka 4 node that wants TLS or a login, and lets the mirror's user do what it needs."""
+    require(KAFKA_4)
+    folder = tmp_path_factory.mktemp("kafka-secured")
+    node = SecuredKafka(folder, Certificates(folder / "certificates"))
+    try:
+        node.start()
+        node.set_password(PASSWORD)
+        node.allow(NEEDED)
+        yield node
+    finally:
         node.stop()
 
 

@@ -1,6 +1,6 @@
 """A Kafka that lets in who proves who he is: SASL, TLS, both, and ACLs that say what he may do."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from confluent_kafka.admin import (
@@ -116,6 +116,33 @@ class SecuredKafka(KafkaNode):
         filters = [_binding_filter(acl, user) for acl in acls]
         for done in admin.delete_acls(filters).values():
             assert done.result(timeout=20), "there was nothing to take back"
+
+
+def reaching(
+    kafka: SecuredKafka,
+    listener: str,
+    *,
+    mechanism: str = "PLAIN",
+    user: str = USER,
+    password: str = PASSWORD,
+) -> dict[str, str]:
+    """Give the settings of a client that comes in by a listener, as a properties file has them."""
+    every = {"bootstrap.servers": kafka.address_of(listener)}
+    if listener.startswith("SASL"):
+        every["security.protocol"] = "SASL_SSL" if listener.endswith("SSL") else "SASL_PLAINTEXT"
+        every["sasl.mechanism"] = mechanism
+        every["sasl.jaas.config"] = in_properties(jaas(password, user=user, mechanism=mechanism))
+    else:
+        every["security.protocol"] = "SSL"
+        every["ssl.keystore.location"] = str(kafka.certificates.client)
+    if listener.endswith("SSL"):
+        every["ssl.truststore.location"] = str(kafka.certificates.trusted)
+    return every
+
+
+def as_keywords(settings: Mapping[str, str]) -> dict[str, str]:
+    """Give settings as ``Mirror.create`` takes them."""
+    return {key.replace(".", "_"): value for key, value in settings.items()}
 
 
 def jaas(password: str = PASSWORD, *, user: str = USER, mechanism: str = "PLAIN") -> str:
