@@ -32,6 +32,7 @@ from twinlog.mirroring.effects import (
     ReadLog,
     ReadSourceMirrors,
     RestartAt,
+    SaveStart,
     TruncateTo,
 )
 from twinlog.mirroring.events import (
@@ -97,6 +98,20 @@ class Refused:
 Conclusion = Aligned | EpochRaised | Doubtful | TailLost | Refused
 Step = list[Effect] | Conclusion
 
+_ANSWERS: Final[dict[type[Effect], type[Event]]] = {
+    ReadSourceMirrors: SourceMirrorsRead,
+    FindSourceLeader: SourceLeaderFound,
+    BumpEpoch: LeaderEpochSeen,
+    ReadLog: LogRead,
+    AskSourceRange: SourceRangeFound,
+    AskEpochEnd: EpochEndFound,
+    AskOffsetAt: OffsetAtFound,
+    SaveStart: StartSaved,
+    TruncateTo: StepDone,
+    RestartAt: StepDone,
+}
+"""What is waited for after an order; nothing else is taken then, nor the same a second time."""
+
 
 @dataclass(slots=True)
 class Alignment:
@@ -118,15 +133,32 @@ class Alignment:
     wanted_epoch: LeaderEpoch = NO_EPOCH
     local: LogFacts | None = None
     source: SourceFacts | None = None
+    _asked: Effect | None = None
 
     def begin(self) -> list[Effect]:
         """Give the first orders."""
-        if self.purpose == MirrorState.LOG_ALIGNMENT:
-            return [ReadSourceMirrors(self.turn)]
-        return [FindSourceLeader(self.turn)]
+        is_first = self._is_first()
+        self._asked = ReadSourceMirrors(self.turn) if is_first else FindSourceLeader(self.turn)
+        return [self._asked]
 
     def on(self, event: Event) -> Step:
-        """Take an answer; events that answer nothing of this pass change nothing."""
+        """Take an answer; events that do not answer what was asked last change nothing."""
+        if isinstance(event, LeaderEpochSeen):
+            self.own_epoch = event.epoch
+        if not self._is_awaited(event):
+            return []
+        step = self._take(event)
+        if isinstance(step, list) and step:
+            self._asked = step[-1]
+        return step
+
+    def _is_awaited(self, event: Event) -> bool:
+        asked = self._asked
+        if isinstance(event, EpochEndFound):
+            return isinstance(asked, AskEpochEnd) and asked.epoch == event.asked
+        return asked is not None and isinstance(event, _ANSWERS[type(asked)])
+
+    def _take(self, event: Event) -> Step:
         match event:
             case SourceMirrorsRead(agreed, problem):
                 if problem is not None:
@@ -136,8 +168,8 @@ class Alignment:
             case SourceLeaderFound(node, epoch):
                 self.node, self.source_epoch = node, epoch
                 return self._raise_epoch()
-            case LeaderEpochSeen(epoch):
-                return self._epoch_seen(epoch)
+            case LeaderEpochSeen():
+                return [] if self.is_waiting_for_epoch else self._epoch_is_high()
             case LogRead(facts):
                 return self._log_read(facts)
             case SourceRangeFound(start, end):
@@ -178,11 +210,6 @@ class Alignment:
             self.wanted_epoch = epoch_fencing.raised_epoch(needed)
             return [BumpEpoch(self.wanted_epoch)]
         return self._epoch_is_high()
-
-    def _epoch_seen(self, epoch: LeaderEpoch) -> Step:
-        was_waiting = self.is_waiting_for_epoch
-        self.own_epoch = epoch
-        return self._epoch_is_high() if was_waiting and not self.is_waiting_for_epoch else []
 
     def _epoch_is_high(self) -> Step:
         if self.purpose == MirrorState.EPOCH_FENCING:

@@ -96,17 +96,22 @@ class Following:
         obstacle = self._obstacle(walked, own_epoch)
         if obstacle is not None:
             return obstacle
-        effects: list[Effect] = []
+        # What the source has deleted goes before anything comes: it may be of another history.
+        effects = self._raise_start(fetched.log_start)
         if walked.count:
-            effects = self._append(fetched, walked)
+            effects += self._append(fetched, walked)
             if epoch_fencing.is_too_near(walked.last_epoch, own_epoch):
                 effects += self._bump_ahead(walked.last_epoch)
-        if self.log_start < fetched.log_start <= self.log_end:
-            self.log_start = fetched.log_start
-            effects.append(RaiseLogStart(self.log_start))
+        effects += self._raise_start(fetched.log_start)
         self.lag.answered(fetched.high_watermark, self.log_end, now_ms)
         effects.append(self.fetch())
         return effects
+
+    def _raise_start(self, source_start: Offset) -> list[Effect]:
+        if not self.log_start < source_start <= self.log_end:
+            return []
+        self.log_start = source_start
+        return [RaiseLogStart(source_start)]
 
     def _obstacle(self, walked: Walk, own_epoch: LeaderEpoch) -> Obstacle | None:
         if not walked.count:

@@ -298,9 +298,10 @@ class PartitionMirror:
     def _on_alignment_answer(self, event: Event) -> list[Effect]:
         if self._alignment is None:
             return []
+        if isinstance(event, StepDone):  # what comes next is asked anew, and doubted anew
+            self.turn += 1
+            self._alignment.turn, self._doubted = self.turn, None
         step = self._alignment.on(event)
-        if isinstance(event, StepDone):  # what comes next is doubted anew
-            self._doubted = None
         if isinstance(step, list):
             wait_ms = self.deadline_ms or self._now_ms + EPOCH_WAIT_MS
             self.deadline_ms = wait_ms if self._alignment.is_waiting_for_epoch else None

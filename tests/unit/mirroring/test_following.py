@@ -81,3 +81,10 @@ def test_nothing_is_written_past_an_obstacle() -> None:
 def test_a_source_that_tells_no_leader_epochs_is_followed_all_the_same() -> None:
     machine = following(source_epoch=-1)
     assert isinstance(taken(machine, fetched(batch(10, 19, 8)))[0], Append)
+
+
+def test_what_the_source_has_deleted_goes_before_anything_comes() -> None:
+    """It may be of a history that the source has lost: it never stands beside the present one."""
+    machine = following(end=48, source_epoch=6)
+    effects = taken(machine, fetched(batch(48, 55, 6), offset=48, start=48))
+    assert [type(effect) for effect in effects] == [RaiseLogStart, Append, FetchFrom]

@@ -1,0 +1,56 @@
+"""The plays of the simulation: a mess made of one seed, and what must have come of it."""
+
+from collections.abc import Callable
+from typing import Final
+
+from support.mirror_world import World
+from support.simulated.schedule import Schedule
+from twinlog.mirroring.policy import GapPolicy
+from twinlog.mirroring.states import DesiredState
+
+Play = Callable[[int], Schedule]
+
+
+def level_once_faults_end(seed: int) -> Schedule:
+    """Mess, then peace: the destination is what the source is, or says why it may not be."""
+    world = World(seed)
+    world.play()
+    world.calm()
+    world.here.ask_for(DesiredState.MIRRORING)
+
+    def is_done() -> bool:
+        if world.here.mirror.standing.has_failed_for_good:
+            assert world.may_fail_for_good, world.describe()
+            return True
+        return world.is_level
+
+    world.run_until(is_done)
+    return world.schedule
+
+
+def stop_without_the_source(seed: int) -> Schedule:
+    """Mess, and the source never comes back: the partition becomes writable."""
+    world = World(seed + 10_000_000)
+    world.play()
+    world.is_dark_for_good = world.source.is_dark = True
+    world.stop()
+    return world.schedule
+
+
+def start_again_after_a_stop(seed: int) -> Schedule:
+    """Mess, stop, records of our own, and the mirror is started again, over those."""
+    world = World(seed + 20_000_000, allows_unclean=True, gap=GapPolicy.CONTINUE)
+    world.play()
+    world.stop()
+    world.write_own()
+    world.calm()
+    world.here.start()
+    world.here.ask_for(DesiredState.MIRRORING)
+    world.run_until(lambda: world.is_level or world.here.mirror.standing.has_failed_for_good)
+    return world.schedule
+
+
+PLAYS: Final[dict[str, Play]] = {
+    play.__name__: play
+    for play in (level_once_faults_end, stop_without_the_source, start_again_after_a_stop)
+}
