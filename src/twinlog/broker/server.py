@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -82,28 +81,8 @@ EXIT_STOPPED: Final = 0
 EXIT_FAILED: Final = 1
 
 
-def run(settings: Settings) -> int:
-    """Run a broker until SIGTERM or SIGINT; give the exit code. Raises SettingsError."""
-    server = Server(settings)
-
-    async def serve() -> int:
-        loop = asyncio.get_running_loop()
-        for name in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(name, server.stop)
-        return await server.serve()
-
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(serve())
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    try:
-        import uvloop
-    except ImportError:
-        log.warning("uvloop is not installed, the slower event loop of Python is used")
-        return asyncio.new_event_loop
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
+def _do_nothing() -> None:
+    """Nobody is to be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +96,12 @@ class Door:
 class Server:
     """One broker in one process."""
 
-    def __init__(self, settings: Settings) -> None:
-        """Lock and read the log dirs. Raises SettingsError when one is in use or not ours."""
+    def __init__(self, settings: Settings, *, on_open: Callable[[], None] = _do_nothing) -> None:
+        """Lock and read the log dirs; ``on_open`` is called once all that a start makes is there.
+
+        Raises SettingsError when a dir is in use or not ours.
+        """
+        self._on_open: Final = on_open
         self._settings: Final = settings
         self._broker_id: Final = BrokerId(settings[NODE_ID])
         self._clock: Final = Clock()
@@ -259,6 +242,7 @@ class Server:
                 await self._open_doors(tasks, Dispatch(ROWS, broker))
                 await self._register(facts, cluster_id)
                 watch.begin()
+                self._on_open()
                 self._is_open.set()
                 log.info("started", extra={"broker": self._broker_id, "cluster": cluster_id})
                 await self._stop.wait()

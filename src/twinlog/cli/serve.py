@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     # Imported late: a mistake in the file is told without loading a broker.
-    from twinlog.broker.server import run as run_broker
+    from twinlog.broker.process import run as run_broker
 
     with pid_file_of(settings).held():
         return run_broker(settings)
