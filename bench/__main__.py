@@ -9,6 +9,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 MEASUREMENTS = {
     "mirror_catchup": "copying a source's backlog, beside MirrorMaker 2 and Kafka's own follower",
+    "mirror_stop": "stopping a thousand mirrored partitions, with the source alive and dead",
+    "mirror_freshness": "how soon a record can be read at the destination, beside MirrorMaker 2",
     "produce_consume": "big batches in and out, beside Kafka",
     "small_requests": "one record a request, beside Kafka",
     "start": "from launch to the first answer, and idle memory, beside Kafka",
