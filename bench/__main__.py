@@ -9,6 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 MEASUREMENTS = {
     "mirror_catchup": "copying a source's backlog, beside MirrorMaker 2 and Kafka's own follower",
+    "mirror_scale": "memory, idle CPU, catch-up and restart of thousands of mirrored partitions",
     "mirror_stop": "stopping a thousand mirrored partitions, with the source alive and dead",
     "mirror_freshness": "how soon a record can be read at the destination, beside MirrorMaker 2",
     "produce_consume": "big batches in and out, beside Kafka",

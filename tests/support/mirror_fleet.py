@@ -80,10 +80,15 @@ class Fleet:
             self._connections[broker.port] = connection
         return await connection.call(api, request, timeout_s=TIMEOUT_S, version=version)
 
-    async def close(self) -> None:
-        """Close the connections and stop the processes."""
+    async def hang_up(self) -> None:
+        """Close the connections; the next question opens one again."""
         for connection in self._connections.values():
             await connection.close()
+        self._connections.clear()
+
+    async def close(self) -> None:
+        """Close the connections and stop the processes."""
+        await self.hang_up()
         self.destination.stop()
         self.source.stop()
 
