@@ -8,7 +8,7 @@ from twinlog.broker.partition_news import PartitionNews
 from twinlog.broker.traffic import TopicTraffic, Traffic
 from twinlog.cluster.facts import DesiredState, MirrorTopicFact
 from twinlog.model.errors import ApiError, ErrorCode
-from twinlog.model.ids import LeaderEpoch, Offset, TopicId, TopicName, TopicPartition
+from twinlog.model.ids import NO_EPOCH, LeaderEpoch, Offset, TopicId, TopicName, TopicPartition
 from twinlog.replication.leader import LeaderReplica
 from twinlog.replication.visible import Reader, visible_end
 from twinlog.storage.log import Appended, PartitionLog
@@ -97,10 +97,14 @@ class Partition:
     def end_of_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
         """Give the largest epoch <= ``epoch`` in this log and its (exclusive) end (KIP-279).
 
-        The leader's own epoch ends at the log end, also when nothing was written in it yet.
+        Nothing is in the log of an epoch between its latest and the leader's own, which begins at
+        the log end: Kafka notes it there at the election. In a mirrored log such epochs are common,
+        since what was written in them was cut off.
         """
-        if epoch == self.leader_epoch and epoch > self.log.epochs.latest:
-            return epoch, self.log.end
+        latest = self.log.epochs.latest
+        if latest < epoch <= self.leader_epoch:
+            is_told_back = epoch == self.leader_epoch or latest == NO_EPOCH
+            return epoch if is_told_back else latest, self.log.end
         return self.log.epochs.end_of(epoch, self.log.end)
 
     def visible_end(self, reader: Reader) -> Offset:

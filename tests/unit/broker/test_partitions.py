@@ -143,6 +143,25 @@ def test_a_client_with_another_epoch_is_told_so(
     assert info.value.code == code
 
 
+def test_an_epoch_of_which_nothing_is_left_ended_where_ours_begins(partition: Partition) -> None:
+    """A mirror of ours asks so once what was written here has been cut off and replaced."""
+    partition.lead(replica(11))
+    assert partition.end_of_epoch(LeaderEpoch(10)) == (10, 0)
+    partition.append_mirrored(
+        b"".join(batch(3, base_offset=at, leader_epoch=epoch) for at, epoch in ((0, 2), (3, 5)))
+    )
+    ends = {epoch: partition.end_of_epoch(LeaderEpoch(epoch)) for epoch in (1, 2, 3, 5, 10, 11, 12)}
+    assert ends == {
+        1: (1, 0),
+        2: (2, 3),
+        3: (2, 3),
+        5: (5, 6),
+        10: (5, 6),
+        11: (11, 6),
+        12: (-1, -1),
+    }
+
+
 def test_a_partition_that_is_not_here_is_not_led_here(partition: Partition) -> None:
     partitions = Partitions()
     with pytest.raises(ApiError, match="NOT_LEADER_OR_FOLLOWER"):
