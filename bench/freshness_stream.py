@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from bench.numbered_batches import NotOnceError, NumberedBatches, count_in_turn
-
+from support.numbered_batches import NotOnceError, NumberedBatches, count_in_turn
 from twinlog.model.errors import ErrorCode, error_name
 from twinlog.model.ids import Offset
 from twinlog.network.addresses import Address

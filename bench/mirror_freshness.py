@@ -15,11 +15,12 @@ from pathlib import Path
 import uvloop
 from bench.freshness_peers import PEERS, place_of
 from bench.freshness_stream import Place, Stream, open_stream
-from bench.numbered_batches import NumberedBatches
 from bench.report import print_heading, print_table
+from bench.sources import payloads
 
 from support.kafka_install import KAFKA_4
 from support.kafka_node import KafkaNode
+from support.numbered_batches import NumberedBatches
 
 COLUMNS = ("peer", "load", "MB/s", "records", "p50 ms", "p99 ms", "max ms")
 _WARM_UP_PER_S = 1000.0
@@ -92,7 +93,7 @@ def _measure(
 
 
 async def _phases(origin: Place, destination: Place, options: argparse.Namespace) -> list[Phase]:
-    one, many = NumberedBatches(1), NumberedBatches(options.batch_records)
+    one, many = NumberedBatches(payloads(1)), NumberedBatches(payloads(options.batch_records))
     places = (destination, origin) if options.diagnose else (destination,)
     phases = []
     async with open_stream(origin, *places) as stream:

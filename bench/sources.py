@@ -3,6 +3,7 @@
 import json
 import random
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from support.java_tools import Load, perf_produce
@@ -55,6 +56,12 @@ def log_bytes(folder: Path, shape: Shape, *, prefix: str = "") -> int:
             except FileNotFoundError:
                 continue
     return total
+
+
+def payloads(count: int) -> list[bytes]:
+    """Give so many of those records."""
+    with payload_file().open("rb") as lines:
+        return [line.rstrip(b"\n") for line in islice(lines, count)]
 
 
 def payload_file() -> Path:

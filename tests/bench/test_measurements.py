@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
         "small_requests --records 500 --rate 100 --calm-s 1 --brokers twinlog",
         "produce_consume --gb 0.01 --warm-gb 0.001 --codecs lz4 --brokers twinlog",
         "mirror_catchup --gb 0.02 --codecs lz4 --batch-kb 64 --partitions 2 --peers twinlog,floor",
+        "mirror_freshness --low-s 1 --rush-s 1 --high-s 1 --warm-up-s 1 --peers twinlog --diagnose",
     ],
 )
 def test_a_measurement_ends_with_its_table(command: str) -> None:

@@ -3,10 +3,9 @@
 import re
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from bench.sources import payload_file
 from crc32c import crc32c
 
 from twinlog.model.ids import Offset
@@ -26,22 +25,21 @@ class NotOnceError(Exception):
 
 
 class NumberedBatches:
-    """Makes batches of so many records of 1 KB each; only numbers and checksum differ."""
+    """Makes batches of records with these payloads; only numbers and checksum differ."""
 
-    def __init__(self, record_count: int) -> None:
-        self.record_count: Final = record_count
+    def __init__(self, payloads: Sequence[bytes]) -> None:
+        self.record_count: Final = len(payloads)
         blank = _MARK + b"0" * _DIGITS
         now_ms = time.time_ns() // 1_000_000
-        with payload_file().open("rb") as lines:
-            values = [blank + next(lines).rstrip(b"\n")[len(blank) :] for _ in range(record_count)]
         records = [
-            Record(Offset(index), now_ms, None, value, ()) for index, value in enumerate(values)
+            Record(Offset(index), now_ms, None, blank + payload[len(blank) :], ())
+            for index, payload in enumerate(payloads)
         ]
         self._model: Final = build_batch(records)
         self._places: Final = [
             found.start() + len(_MARK) for found in re.finditer(re.escape(blank), self._model)
         ]
-        assert len(self._places) == record_count, "a payload holds the mark of a number"
+        assert len(self._places) == self.record_count, "a payload holds the mark of a number"
 
     @property
     def batch_bytes(self) -> int:
