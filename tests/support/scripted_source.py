@@ -26,10 +26,15 @@ class ScriptedSource(ScriptedBroker):
         self.cluster_id = "source-cluster"
         self.topics: dict[str, tuple[UUID, list[int]]] = {}
         self.has_leader = True
+        self.hidden: set[str] = set()
+        """Topics that whoever asks may not describe."""
         self.on(METADATA, self._metadata)
 
     def _metadata(self, request: MetadataRequest, version: int) -> MetadataResponse:
-        names = self.topics if request.topics is None else [t.name for t in request.topics]
+        if request.topics is None:
+            names: list[str | None] = [name for name in self.topics if name not in self.hidden]
+        else:
+            names = [topic.name for topic in request.topics]
         node = MetadataBroker(node_id=NODE, host=self.address.host, port=self.address.port)
         return MetadataResponse(
             brokers=(node,),
@@ -39,6 +44,8 @@ class ScriptedSource(ScriptedBroker):
         )
 
     def _topic(self, name: str) -> MetadataTopic:
+        if name in self.hidden:
+            return MetadataTopic(error_code=29, name=name, partitions=())
         if name not in self.topics:
             return MetadataTopic(error_code=3, name=name, partitions=())
         topic_id, epochs = self.topics[name]

@@ -11,6 +11,7 @@ import logging
 from contextlib import suppress
 from typing import Final
 
+from twinlog.broker.mirrors.permissions import READ, with_lacking
 from twinlog.broker.mirrors.work import Fetcher, MirrorWork
 from twinlog.config import mirror as keys
 from twinlog.mirroring import events as on
@@ -155,8 +156,11 @@ class MirrorFetch:
         if receiver is None:
             self._fetcher.plan.drop(of)
         elif fetched.error_code:
-            why = f"the source's answer to a fetch of {of} from {order.offset}"
-            receiver.deliver(on.SourceRefused(fetched.error_code, why, order.turn))
+            code, why = fetched.error_code, f"the source's answer to a fetch of {of} from "
+            why = with_lacking(
+                f"{why}{order.offset}", self._work.source.security, code, READ, of.topic
+            )
+            receiver.deliver(on.SourceRefused(code, why, order.turn))
         elif fetched.diverging_epoch.end_offset >= 0:
             receiver.deliver(on.Diverged(order.turn))
         else:

@@ -6,6 +6,7 @@ This broker has no authorizer yet: nothing is written here, and what would be is
 from typing import Final
 
 from twinlog.broker.mirror_board import ACLS
+from twinlog.broker.mirrors.permissions import DESCRIBE, lacking
 from twinlog.broker.mirrors.source import SourceCluster
 from twinlog.broker.mirrors.work import MirrorWork
 from twinlog.config.mirror import ACLS_INCLUDE
@@ -64,5 +65,6 @@ async def source_acls(source: SourceCluster) -> frozenset[AclBinding] | None:
         return None
     if response.error_code == ErrorCode.SECURITY_DISABLED:
         return None
-    raise_for(response.error_code, "ACLs of the source", response.error_message)
+    why = lacking(source.security, response.error_code, DESCRIBE) or response.error_message
+    raise_for(response.error_code, "ACLs of the source", why)
     return bindings_of(response)

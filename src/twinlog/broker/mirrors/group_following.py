@@ -10,6 +10,7 @@ from typing import Final
 
 from twinlog.broker.context import Broker
 from twinlog.broker.internal_topics import offsets_topic
+from twinlog.broker.mirrors.permissions import DESCRIBE, with_lacking
 from twinlog.broker.mirrors.source import group_matcher
 from twinlog.broker.mirrors.source_reads import consumer_groups, group_offsets
 from twinlog.broker.mirrors.work import MirrorWork
@@ -81,7 +82,11 @@ class GroupFollowing:
 
     async def _sync_group(self, group: str, mirrored: Ranges) -> None:
         source, broker = self._work.source, self._broker
-        coordinator = await source.peers.coordinator_of(group)
+        try:
+            coordinator = await source.peers.coordinator_of(group)
+        except ApiError as error:
+            why = with_lacking(error.why, source.security, error.code, DESCRIBE, group)
+            raise ApiError(error.code, why) from error
         at_source = await group_offsets(source, group, coordinator)
         brought = await self._groups_brought()
         if group not in brought and not at_source.keys() & mirrored.keys():

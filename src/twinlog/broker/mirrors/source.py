@@ -73,7 +73,8 @@ class SourceCluster:
         self.settings: Final = settings
         self.request_timeout_s: Final = settings[keys.REQUEST_TIMEOUT_MS] / 1000
         self._connect_timeout_ms: Final = settings[keys.SOCKET_CONNECTION_SETUP_TIMEOUT_MS]
-        self.secured: Final = Secured(security_of(settings))
+        self.security: Final = security_of(settings)
+        self.secured: Final = Secured(self.security)
         self.peers: Final = PeerCluster(
             addresses_of(settings),
             random=Random(seed),

@@ -1,12 +1,14 @@
 """Reads from a source what is synced on its own clock: topics, their settings, group offsets."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
+from twinlog.broker.mirrors.permissions import DESCRIBE, lacking
+from twinlog.broker.mirrors.permissions import DESCRIBE_CONFIGS as DESCRIBE_CONFIGS_OF
 from twinlog.broker.mirrors.source import SourceCluster
 from twinlog.mirroring.group_sync import SourceOffset
 from twinlog.mirroring.topic_sync import SeenTopic
-from twinlog.model.errors import ErrorCode
+from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import BrokerId, LeaderEpoch, Offset, TopicName, TopicPartition
 from twinlog.network.client import BrokerConnection
 from twinlog.network.peer_metadata import PeerTopic
@@ -48,12 +50,50 @@ def seen_topics(told: Iterable[PeerTopic]) -> dict[TopicName, SeenTopic]:
     }
 
 
-async def topic_overrides(
-    source: SourceCluster, topics: Iterable[TopicName]
-) -> dict[TopicName, dict[str, str]]:
+async def tell_hidden_from_gone(
+    source: SourceCluster, suspects: Mapping[TopicName, str], seen: Collection[TopicName]
+) -> tuple[dict[TopicName, str], dict[TopicName, str]]:
+    """Give the suspects that are gone indeed, and what to grant for those that are only hidden.
+
+    A list of all topics leaves out what this mirror may not describe; asked for by its name, such
+    a topic is refused and not unknown. Raises PeerUnavailable, ApiError.
+    """
+    unseen = [name for name in suspects if name not in seen]
+    told = await source.peers.refresh(unseen) if unseen else ()
+    codes = {topic.name: topic.error_code for topic in told}
+    hidden: dict[TopicName, str] = {}
+    gone = dict(suspects)
+    for name, code in codes.items():
+        needs = lacking(source.security, code, DESCRIBE, name)
+        if needs:
+            hidden[name] = f"{name}: {needs}"
+        if needs or not code:
+            gone.pop(name, None)
+    return gone, hidden
+
+
+Overrides = dict[TopicName, dict[str, str]]
+Refusals = dict[TopicName, ApiError]
+
+
+async def topic_overrides(source: SourceCluster, topics: Iterable[TopicName]) -> Overrides:
     """Give the settings that were set for each topic itself. Raises PeerUnavailable, ApiError."""
+    found, refused = await told_overrides(source, topics)
+    for error in refused.values():
+        raise error
+    return found
+
+
+async def told_overrides(
+    source: SourceCluster, topics: Iterable[TopicName]
+) -> tuple[Overrides, Refusals]:
+    """Give the same, and apart from it why it was not told of some topics.
+
+    Raises PeerUnavailable, and ApiError when no version is common.
+    """
     names = list(topics)
-    found: dict[TopicName, dict[str, str]] = {}
+    found: Overrides = {}
+    refused: Refusals = {}
     for first in range(0, len(names), TOPICS_PER_REQUEST_MAX):
         request = DescribeConfigsRequest(
             resources=tuple(
@@ -63,17 +103,22 @@ async def topic_overrides(
         )
         response = await source.peers.ask_any(DESCRIBE_CONFIGS, request)
         for result in response.results:
+            name = TopicName(result.resource_name)
             if result.error_code in _WITHOUT_OFFSETS:
                 continue
-            raise_for(
-                result.error_code, f"settings of {result.resource_name}", result.error_message
-            )
-            found[TopicName(result.resource_name)] = {
+            try:
+                code, told = result.error_code, result.error_message
+                why = lacking(source.security, code, DESCRIBE_CONFIGS_OF, name) or told
+                raise_for(code, f"settings of {name}", why)
+            except ApiError as error:
+                refused[name] = error
+                continue
+            found[name] = {
                 config.name: config.value
                 for config in result.configs
                 if config.config_source == DYNAMIC_TOPIC_CONFIG and config.value is not None
             }
-    return found
+    return found, refused
 
 
 async def consumer_groups(source: SourceCluster) -> set[str]:
@@ -84,7 +129,8 @@ async def consumer_groups(source: SourceCluster) -> set[str]:
         response = await connection.call(
             LIST_GROUPS, ListGroupsRequest(), timeout_s=source.request_timeout_s
         )
-        raise_for(response.error_code, f"groups of source broker {node}")
+        why = lacking(source.security, response.error_code, DESCRIBE)
+        raise_for(response.error_code, f"groups of source broker {node}", why)
         groups |= {
             group.group_id
             for group in response.groups
@@ -105,7 +151,8 @@ async def group_offsets(
     response = await connection.call(
         OFFSET_FETCH, request, timeout_s=source.request_timeout_s, version=version
     )
-    raise_for(response.error_code, f"offsets of group {group}")
+    why = lacking(source.security, response.error_code, DESCRIBE, group)
+    raise_for(response.error_code, f"offsets of group {group}", why)
     return {
         TopicPartition(TopicName(topic.name), partition.partition_index): _offset(partition)
         for topic in response.topics
@@ -125,7 +172,8 @@ async def _offsets_by_group(
     for fetched in response.groups:
         if fetched.error_code in _WITHOUT_OFFSETS:
             continue
-        raise_for(fetched.error_code, f"offsets of group {group}")
+        why = lacking(source.security, fetched.error_code, DESCRIBE, group)
+        raise_for(fetched.error_code, f"offsets of group {group}", why)
         for topic in fetched.topics:
             for partition in topic.partitions:
                 if not partition.error_code:

@@ -158,6 +158,16 @@ async def test_errors_and_divergence_go_to_their_partition(tmp_path: Path) -> No
         assert made.heard[1].events == [on.Diverged(1)]
 
 
+async def test_a_partition_that_may_not_be_read_is_told_what_to_grant(tmp_path: Path) -> None:
+    async with fetching(tmp_path) as made:
+        made.give(FetchedPartition(partition_index=0, high_watermark=-1, error_code=29))
+        await made.loop.step()
+        (refused,) = made.heard[0].events
+        assert isinstance(refused, on.SourceRefused)
+        assert refused.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        assert "; User:ANONYMOUS needs Read on topic t there: kafka-acls.sh" in refused.why
+
+
 async def test_an_answer_to_an_order_that_no_longer_stands_is_passed_over(
     tmp_path: Path,
 ) -> None:

@@ -10,6 +10,8 @@ from twinlog.broker.mirrors.source_reads import (
     consumer_groups,
     group_offsets,
     seen_topics,
+    tell_hidden_from_gone,
+    told_overrides,
     topic_overrides,
 )
 from twinlog.mirroring.group_sync import SourceOffset
@@ -71,6 +73,43 @@ async def test_a_refusal_to_describe_is_an_error(tmp_path: Path) -> None:
         with pytest.raises(ApiError, match="settings of t") as caught:
             await topic_overrides(bench.source, [TopicName("t")])
         assert caught.value.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+async def test_topics_whose_settings_are_not_told_do_not_hold_up_the_others(
+    tmp_path: Path,
+) -> None:
+    async with scripted_source() as source, mirror_bench(tmp_path, source.address) as bench:
+        config = DescribedConfig(name="retention.ms", value="5", config_source=1)
+        answer = DescribeConfigsResponse(
+            results=(
+                DescribedResource(error_code=29, resource_type=2, resource_name="a", configs=()),
+                DescribedResource(resource_type=2, resource_name="b", configs=(config,)),
+            )
+        )
+        source.on(DESCRIBE_CONFIGS, lambda *_: answer)
+        names = [TopicName("a"), TopicName("b")]
+        found, refused = await told_overrides(bench.source, names)
+        assert found == {"b": {"retention.ms": "5"}}
+        assert refused[names[0]].why.endswith(
+            "TOPIC_AUTHORIZATION_FAILED: User:ANONYMOUS needs DescribeConfigs on topic a there: "
+            "kafka-acls.sh --add --allow-principal User:ANONYMOUS --operation DescribeConfigs "
+            "--topic a"
+        )
+
+
+async def test_a_topic_that_may_not_be_described_is_not_taken_for_deleted(tmp_path: Path) -> None:
+    async with scripted_source() as source, mirror_bench(tmp_path, source.address) as bench:
+        source.topics |= dict.fromkeys(("hidden", "back", "another"), source.topics["t"])
+        source.hidden.add("hidden")
+        suspects = {
+            TopicName(name): "was deleted" for name in ("hidden", "back", "another", "gone")
+        }
+        seen = [TopicName("another")]
+        gone, hidden = await tell_hidden_from_gone(bench.source, suspects, seen)
+        assert set(gone) == {"another", "gone"}
+        assert set(hidden) == {"hidden"}
+        assert "User:ANONYMOUS needs Describe on topic hidden" in hidden[TopicName("hidden")]
+        assert await tell_hidden_from_gone(bench.source, {}, seen) == ({}, {})
 
 
 async def test_groups_of_other_protocols_are_not_consumer_groups(tmp_path: Path) -> None:
