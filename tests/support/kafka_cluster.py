@@ -23,8 +23,10 @@ from support.waiting import wait_until
 Partition = tuple[str, int]
 
 _CONTROLLER_ID: Final = 100
-_CONTROLLER_HEAP: Final = ("-Xms64m", "-Xmx160m")
-_BROKER_HEAP: Final = ("-Xms128m", "-Xmx320m")
+_START_S: Final = 180.0
+# They start more often than they work long: the quick compiler has them ready soonest.
+_CONTROLLER_OPTIONS: Final = ("-Xms64m", "-Xmx160m", "-XX:TieredStopAtLevel=1")
+_BROKER_OPTIONS: Final = ("-Xms128m", "-Xmx320m", "-XX:TieredStopAtLevel=1")
 _BROKER_SETTINGS: Final = {
     "process.roles": "broker",
     "auto.create.topics.enable": "false",
@@ -68,7 +70,7 @@ class Controller:
             KAFKA_4,
             "kafka.Kafka",
             self._properties,
-            options=_CONTROLLER_HEAP,
+            options=_CONTROLLER_OPTIONS,
         )
 
     def start(self) -> None:
@@ -79,7 +81,8 @@ class Controller:
             lambda: (
                 self.server.has_said(RELEASES[KAFKA_4].ready_line)
                 and accepts_connections(self.port)
-            )
+            ),
+            timeout_s=_START_S,
         )
 
 
@@ -105,13 +108,25 @@ class ClusterBroker(KafkaNode):
             file.write(f"listeners={own}\nadvertised.listeners={own}\n")
         self.is_frozen = False
         self.server = java_server(
-            f"kafka-{node_id}", KAFKA_4, "kafka.Kafka", self._properties, options=_BROKER_HEAP
+            f"kafka-{node_id}", KAFKA_4, "kafka.Kafka", self._properties, options=_BROKER_OPTIONS
         )
 
     @property
     def is_up(self) -> bool:
         """Whether it can answer."""
         return self.server.is_running and not self.is_frozen
+
+    def start(self) -> None:
+        """Start it, for the first time or again; several at once may take a busy machine long."""
+        self.server.start(
+            lambda: self.server.has_said(RELEASES[KAFKA_4].ready_line), timeout_s=_START_S
+        )
+        admin = self.admin()
+        wait_until(
+            lambda: self.is_found_by(admin),
+            lambda: f"clients find it\n{self.server.log_tail()}",
+            timeout_s=_START_S,
+        )
 
     def format(self) -> None:
         """Prepare its folder for the cluster."""
@@ -245,7 +260,7 @@ class KafkaCluster:
             found[0] = -1 if told is None else told.leader
             return found[0] in self.brokers
 
-        wait_until(is_led, f"{of} has a leader", timeout_s=60)
+        wait_until(is_led, f"{of} has a leader", timeout_s=120)
         return found[0]
 
     def in_sync(self, of: Partition) -> set[int]:
@@ -314,7 +329,7 @@ class KafkaCluster:
         others = [number for number in self.brokers if number != leader]
         for number in others:
             self.brokers[number].freeze() if is_frozen else self.brokers[number].kill()
-        wait_until(lambda: self.in_sync(of) == {leader}, f"{leader} alone has {of}", timeout_s=60)
+        wait_until(lambda: self.in_sync(of) == {leader}, f"{leader} alone has {of}", timeout_s=120)
         write()
         self.brokers[leader].kill()
         if is_frozen:
@@ -323,7 +338,7 @@ class KafkaCluster:
         else:
             self.start_brokers(others)
         wait_until(
-            lambda: self.leader_of(of) != leader, f"another than {leader} leads {of}", timeout_s=60
+            lambda: self.leader_of(of) != leader, f"another than {leader} leads {of}", timeout_s=120
         )
         return leader
 

@@ -85,7 +85,7 @@ class KafkaNode:
         # It says that it has started before clients can find it and its controller.
         admin = self.admin()
         wait_until(
-            lambda: self._is_found_by(admin), lambda: f"clients find it\n{self.server.log_tail()}"
+            lambda: self.is_found_by(admin), lambda: f"clients find it\n{self.server.log_tail()}"
         )
 
     def stop(self) -> None:
@@ -121,7 +121,8 @@ class KafkaNode:
         """The folder in which it keeps that partition's segments."""
         return self.log_folder / f"{topic}-{partition}"
 
-    def _is_found_by(self, admin: AdminClient) -> bool:
+    def is_found_by(self, admin: AdminClient) -> bool:
+        """Whether metadata names it, and a controller."""
         try:
             metadata = admin.list_topics(timeout=5)
         except KafkaException:
