@@ -162,12 +162,15 @@ class Player:
         return on.LogRead(facts, self.machine.turn)
 
     def _mirrors(self, *words: str) -> on.SourceMirrorsRead:
-        agreed = None
+        agreed, began = None, None
+        if words and words[-1].startswith("began="):
+            began = Offset(int(words[-1].removeprefix("began=")))
+            words = words[:-1]
         if words and "@" in words[0]:
             epoch, end = words[0].split("@")
             agreed = LastMirrorEpoch(epoch=int(epoch), log_end=int(end))
         problem = " ".join(words) if words and agreed is None else None
-        return on.SourceMirrorsRead(agreed, problem, self.machine.turn)
+        return on.SourceMirrorsRead(agreed, problem, self.machine.turn, began)
 
     def _leader(self, node: str, epoch: str) -> on.SourceLeaderFound:
         return on.SourceLeaderFound(BrokerId(int(node)), LeaderEpoch(int(epoch)), self.machine.turn)

@@ -53,6 +53,9 @@ from twinlog.mirroring.states import MirrorState
 from twinlog.model.ids import NO_EPOCH, BrokerId, LeaderEpoch, Offset
 
 NO_NODE: Final = BrokerId(-1)
+REGRESSION_LOOKS: Final = 5
+"""A broker that lost its controller tells of a leader of before, for seconds; an operator has to
+mend what is believed of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ class Doubtful:
 
     verdict: str
     offset: Offset
+    looks: int = 1
+    """How often in a row the answers came to this verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +128,8 @@ class Alignment:
     own_epoch: LeaderEpoch
     agreed: LastMirrorEpoch | None = None
     """What both clusters hold, by the last stop between them; matters in LOG_ALIGNMENT only."""
+    began: Offset | None = None
+    """Where the source began when it mirrored us."""
     beginning: Beginning = field(default_factory=Beginning)
     fencing_epoch: LeaderEpoch = NO_EPOCH
     """The epoch of a batch that was above ours."""
@@ -133,6 +140,7 @@ class Alignment:
     wanted_epoch: LeaderEpoch = NO_EPOCH
     local: LogFacts | None = None
     source: SourceFacts | None = None
+    is_level: bool = False
     _asked: Effect | None = None
 
     def begin(self) -> list[Effect]:
@@ -160,10 +168,10 @@ class Alignment:
 
     def _take(self, event: Event) -> Step:
         match event:
-            case SourceMirrorsRead(agreed, problem):
+            case SourceMirrorsRead(agreed, problem, _, began):
                 if problem is not None:
                     return Refused(problem, is_retryable=True)
-                self.agreed = agreed or self.agreed
+                self.agreed, self.began = agreed or self.agreed, began
                 return [FindSourceLeader(self.turn)]
             case SourceLeaderFound(node, epoch):
                 self.node, self.source_epoch = node, epoch
@@ -191,7 +199,7 @@ class Alignment:
                 return self._begin_at(found)
             case StartSaved(start):
                 self.beginning.noted = start
-                return self._begin()
+                return self._aligned() if self.is_level else self._begin()
             case _:
                 return []
 
@@ -242,7 +250,7 @@ class Alignment:
             return self._restart(kept)
         has_regressed = NO_EPOCH != source.leader_epoch < kept.latest_epoch
         if self.purpose != MirrorState.LOG_ALIGNMENT and has_regressed:
-            return self._doubt("regressed", source.start) or Refused(
+            return self._doubt("regressed", source.start, looks=REGRESSION_LOOKS) or Refused(
                 f"the source's leader epoch went back from {kept.latest_epoch} to "
                 f"{source.leader_epoch}: its topic was recreated or restored, so its records "
                 "are not those mirrored so far; stop the mirror for this topic, delete the "
@@ -360,12 +368,18 @@ class Alignment:
         )
         return Refused(why, is_retryable=False)
 
-    def _doubt(self, verdict: str, offset: Offset) -> Doubtful | None:
-        """Give a doubt, unless the pass before came to the same verdict."""
-        is_confirmed = self.doubted is not None and self.doubted.verdict == verdict
-        return None if is_confirmed else Doubtful(verdict, offset)
+    def _doubt(self, verdict: str, offset: Offset, *, looks: int = 1) -> Doubtful | None:
+        """Give a doubt, unless the passes before came to the same verdict so often."""
+        before = self.doubted
+        seen = before.looks if before is not None and before.verdict == verdict else 0
+        return None if seen >= looks else Doubtful(verdict, offset, seen + 1)
 
     def _aligned(self) -> Step:
         assert self.local is not None
         assert self.source is not None
+        if self._is_first():
+            note = self.beginning.keep_below(self.began, self.local, self.turn)
+            if note is not None:
+                self.is_level = True
+                return [note]
         return Aligned(self.node, self.source, self.local)

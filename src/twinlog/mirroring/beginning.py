@@ -8,7 +8,7 @@ both logs knows where equality begins. A partition that is to have everything ha
 from dataclasses import dataclass, replace
 
 from twinlog.config.mirror_start import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from twinlog.mirroring.alignment import SourceFacts
+from twinlog.mirroring.alignment import LogFacts, SourceFacts
 from twinlog.mirroring.effects import SaveStart
 from twinlog.mirroring.policy import StartSpec
 from twinlog.mirroring.records import PartitionStart
@@ -53,6 +53,17 @@ class Beginning:
             self.noted, offset=log_start, skipped_from=min(self.noted.skipped_from, log_start)
         )
         return [SaveStart(self.noted, turn)]
+
+    def keep_below(self, began: Offset | None, log: LogFacts, turn: int) -> SaveStart | None:
+        """Give what has to be written when the source began inside of our log; None if nothing."""
+        if began is None or not log.start < began <= log.end or began == self.own_below:
+            return None
+        return SaveStart(replace(self.noted or PartitionStart(), own_below=began), turn)
+
+    @property
+    def own_below(self) -> Offset:
+        """Up to where the source's log start does not move ours."""
+        return Offset(-1 if self.noted is None else self.noted.own_below)
 
     def step(self, before: MirrorState, after: MirrorState) -> None:
         """Take in a change of state, as the shard does: a start after a stop is another one."""

@@ -79,12 +79,14 @@ class SourceMirrorsRead:
     """What the source says of its own mirrors of our cluster.
 
     ``agreed`` is the last mirror epoch it has of us, None when it has none or cannot tell;
-    ``problem`` says why this partition may not be started now.
+    ``problem`` says why this partition may not be started now. ``began`` is where a mirror of us
+    began over there: what is below it, the source never had.
     """
 
     agreed: LastMirrorEpoch | None
     problem: str | None
     turn: int
+    began: Offset | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,8 @@ class Following:
         return effects
 
     def _raise_start(self, source_start: Offset) -> list[Effect]:
-        if not self.log_start < source_start <= self.log_end:
+        own_below = self.beginning.own_below
+        if not max(self.log_start, own_below) < source_start <= self.log_end:
             return []
         self.log_start = source_start
         return [RaiseLogStart(source_start)]

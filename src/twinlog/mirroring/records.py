@@ -81,16 +81,19 @@ class PartitionStart:
     """Where a partition began that was not to be mirrored from the source's earliest record.
 
     The source had records from ``skipped_from`` up to ``offset``, and they were not wanted.
-    ``leader_epoch`` is the source's of then: both logs agree up to ``offset`` in it.
+    ``leader_epoch`` is the source's of then: both logs agree up to ``offset`` in it. A failback
+    has no such beginning; but if the source began inside of our log when it mirrored us,
+    ``own_below`` says where: what is below is only here, and no retention over there counts for it.
     """
 
-    spec: str
-    offset: Int64
-    skipped_from: Int64
+    spec: str = ""
+    offset: Int64 = -1
+    skipped_from: Int64 = -1
     leader_epoch: Int32 = -1
     at_ms: Int64 = 0
     is_over: bool = False
     """Whether the partition was stopped since: another start from scratch begins anew."""
+    own_below: Int64 = -1
 
 
 NON_RETRYABLE: Final = -1

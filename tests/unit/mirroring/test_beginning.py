@@ -3,7 +3,7 @@
 import pytest
 
 from twinlog.config.mirror_start import start_timestamp_ms
-from twinlog.mirroring.alignment import SourceFacts
+from twinlog.mirroring.alignment import LogFacts, SourceFacts
 from twinlog.mirroring.beginning import Beginning
 from twinlog.mirroring.effects import SaveStart
 from twinlog.mirroring.policy import StartSpec
@@ -66,3 +66,16 @@ def test_a_start_after_a_stop_is_another_one() -> None:
     note = beginning.note(spec("latest"), Offset(300), SOURCE, 1)
     assert note is not None
     assert note.start == PartitionStart(spec="latest", offset=300, skipped_from=100, leader_epoch=5)
+
+
+def test_what_the_source_never_had_of_our_log_is_kept_and_written_down_once() -> None:
+    log = LogFacts(Offset(0), Offset(90))
+    beginning = Beginning()
+    note = beginning.keep_below(Offset(40), log, 1)
+    assert note == SaveStart(PartitionStart(own_below=40), 1)
+    beginning.noted = note.start
+    assert beginning.own_below == 40
+    assert beginning.keep_below(Offset(40), log, 1) is None
+    for nothing in (None, Offset(0), Offset(91)):
+        assert Beginning().keep_below(nothing, log, 1) is None
+    assert beginning.note(spec("earliest"), Offset(100), SOURCE, 1) == SaveStart(None, 1)

@@ -158,7 +158,7 @@ def describe_partition(
         lag_bytes=-1 if lag is None else lag.bytes,
         lag_ms=_lag_ms(at_work, broker.clock.now_ms()),
         losses=() if known is None else tuple(_described(loss) for loss in known.losses),
-        start=() if known is None or known.start is None else (_described_start(known.start),),
+        start=() if known is None else tuple(_described_start(known.start)),
     )
 
 
@@ -174,13 +174,14 @@ def _described(loss: RecordLoss) -> DescribedLoss:
     )
 
 
-def _described_start(start: PartitionStart) -> DescribedStart:
-    return DescribedStart(
-        spec=start.spec,
-        offset=start.offset,
-        skipped_from=start.skipped_from,
-        at_ms=start.at_ms,
-    )
+def _described_start(start: PartitionStart | None) -> Iterator[DescribedStart]:
+    if start is not None and start.offset >= 0:
+        yield DescribedStart(
+            spec=start.spec,
+            offset=start.offset,
+            skipped_from=start.skipped_from,
+            at_ms=start.at_ms,
+        )
 
 
 def _lag_ms(at_work: MirroredPartition | None, now_ms: int) -> int:

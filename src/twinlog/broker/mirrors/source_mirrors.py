@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from twinlog.mirroring.records import LastMirrorEpoch
 from twinlog.mirroring.states import MirrorState
-from twinlog.model.ids import NO_EPOCH, TopicPartition
+from twinlog.model.ids import NO_EPOCH, Offset, TopicPartition
 from twinlog.wire.messages.mirrors import DescribedMirror, DescribedMirrorPartition
 
 
@@ -33,6 +33,20 @@ def read_mirrors(
             if found.epoch > (NO_EPOCH if agreed is None else agreed.epoch):
                 agreed = found
     return agreed, None
+
+
+def began_at(
+    mirrors: Iterable[DescribedMirror], of: TopicPartition, own_cluster_id: str
+) -> Offset | None:
+    """Give where a mirror of us began over there; None if it was to have all of ours."""
+    starts = [
+        start.offset
+        for mirror in mirrors
+        if mirror.source_cluster_id == own_cluster_id
+        for partition in _partitions(mirror, of)
+        for start in partition.start
+    ]
+    return Offset(max(starts)) if starts else None
 
 
 def _partitions(mirror: DescribedMirror, of: TopicPartition) -> Iterable[DescribedMirrorPartition]:

@@ -6,12 +6,13 @@ from twinlog.broker.mirrors.own_topics import (
     config_changes,
     desired_state,
     known_topic_settings,
+    newer_topics,
     own_topics,
     taken_over,
 )
 from twinlog.cluster.changes import TopicConfigSet, TopicSet
 from twinlog.cluster.facts import DesiredState as AskedState
-from twinlog.cluster.facts import MirrorTopicFact, PartitionFact, TopicFact
+from twinlog.cluster.facts import MirrorFact, MirrorTopicFact, PartitionFact, TopicFact
 from twinlog.cluster.image import ClusterImage
 from twinlog.mirroring.states import DesiredState
 from twinlog.mirroring.topic_sync import OwnTopic
@@ -67,3 +68,11 @@ def test_settings_of_live_topics_are_brought_in_step_and_of_no_others() -> None:
     }
     changes = config_changes("m", overrides, frozenset())(image)
     assert changes == [TopicConfigSet(TopicName("live"), {"retention.ms": "6"})]
+
+
+def test_a_topic_that_was_looked_for_and_not_found_is_newer_than_the_look() -> None:
+    is_newer = newer_topics(MirrorFact("m", {}, "c", ("a.*,b", "ax")))
+    assert [name for name in ("a1", "ax", "b", "b1") if is_newer(name)] == ["a1", "b"]
+    assert not newer_topics(MirrorFact("m", {}, "c"))("a1")
+    assert not newer_topics(MirrorFact("m", {}, "c", ("", "__.*")))("a1")
+    assert not newer_topics(None)("a1")

@@ -1,12 +1,13 @@
 """What a source says of its own mirrors of our cluster."""
 
-from twinlog.broker.mirrors.source_mirrors import read_mirrors
+from twinlog.broker.mirrors.source_mirrors import began_at, read_mirrors
 from twinlog.mirroring.records import LastMirrorEpoch
 from twinlog.model.ids import TopicName, TopicPartition
 from twinlog.wire.messages.mirrors import (
     DescribedMirror,
     DescribedMirrorPartition,
     DescribedMirrorTopic,
+    DescribedStart,
 )
 
 OF = TopicPartition(TopicName("t"), 1)
@@ -39,3 +40,13 @@ def test_mirrors_of_others_and_other_partitions_do_not_matter() -> None:
         None,
         None,
     )
+
+
+def test_where_a_mirror_of_us_began_over_there_is_found() -> None:
+    start = DescribedStart(spec="latest", offset=40, skipped_from=0, at_ms=1)
+    partition = DescribedMirrorPartition(partition_index=1, state_value="STOPPED", start=(start,))
+    topic = DescribedMirrorTopic(topic_name="t", partitions=(partition,))
+    begun = DescribedMirror(mirror_name="b", source_cluster_id="us", topics=(topic,))
+    assert began_at([mirror("STOPPED"), begun], OF, "us") == 40
+    assert began_at([mirror("STOPPED"), begun], OF, "them") is None
+    assert began_at([mirror("STOPPED")], OF, "us") is None
