@@ -10,7 +10,7 @@ from typing import Final
 
 from twinlog.model.epochs import EpochHistory, EpochStart
 from twinlog.model.ids import LeaderEpoch, Offset
-from twinlog.storage.disk import Disk, OpenFile
+from twinlog.storage.disk import Disk
 
 FILE_NAME: Final = "leader-epoch-checkpoint"
 _VERSION: Final = 0
@@ -59,7 +59,7 @@ class EpochFile:
         return True
 
     def begin(self, starts: list[tuple[int, int]]) -> None:
-        """Note that epochs began: (epoch, offset) of the batches about to be written."""
+        """Note that epochs began, by epoch and offset; ``save`` has to come before a flush."""
         if len(starts) == 1 and starts[0][0] == self.history.latest:
             return  # as nearly always
         for epoch, start in starts:
@@ -99,14 +99,6 @@ class EpochFile:
         """Write the file if anything was noted or forgotten since."""
         if self._is_changed:
             self.write()
-
-    def begin_sync(self) -> list[OpenFile]:
-        """Write what was noted; give what has yet to reach the disk: the file, and its name."""
-        if not self._is_changed:
-            return []
-        self.write()
-        folder = self._path.rpartition("/")[0]
-        return [self._disk.open(self._path), self._disk.open_folder(folder)]
 
     def write(self) -> None:
         """Replace the file."""

@@ -358,10 +358,10 @@ class PartitionLog:
 
     def begin_flush(self) -> Flush:
         """Complete the files that have not reached the disk; the caller waits for them."""
-        parts, files = self._parts, self._parts.epochs.begin_sync()
-        for segment in parts.segments[parts.index_of(self.recovery_point) :]:
-            files.extend(segment.begin_sync())
-        return Flush(files, self.end)
+        parts = self._parts
+        parts.epochs.save()
+        unsafe = parts.segments[parts.index_of(self.recovery_point) :]
+        return Flush([file for segment in unsafe for file in segment.begin_sync()], self.end)
 
     def run_flush(self, flush: Flush) -> None:
         """Wait until the files have reached the disk; this may be run on another thread."""

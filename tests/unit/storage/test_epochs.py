@@ -40,14 +40,12 @@ def test_anything_else_is_not_believed(content: bytes) -> None:
     assert decode_epochs(content) is None
 
 
-def test_what_began_is_on_disk_before_a_flush_ends(tmp_path: Path) -> None:
+def test_what_began_is_noted_and_written_once_it_is_saved(tmp_path: Path) -> None:
     file = EpochFile(Disk(), str(tmp_path))
     file.begin([(-1, 0), (2, 5), (3, 9)])
     assert list(tmp_path.iterdir()) == []
-    waited_for = [one.path for one in file.begin_sync()]
-    assert waited_for == [str(tmp_path / "leader-epoch-checkpoint"), str(tmp_path)]
+    file.save()
     assert on_disk(tmp_path) == "0\n2\n2 5\n3 9\n"
-    assert file.begin_sync() == []
 
 
 def test_what_was_put_back_is_what_is_written(tmp_path: Path) -> None:

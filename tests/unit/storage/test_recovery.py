@@ -104,6 +104,16 @@ def test_segments_before_the_recovery_point_are_not_read(tmp_path: Path) -> None
     assert again.epochs == log.epochs
 
 
+def test_the_epochs_are_in_their_file_before_the_recovery_point_passes_them(
+    tmp_path: Path,
+) -> None:
+    log = filled(tmp_path)
+    path = tmp_path / "leader-epoch-checkpoint"
+    assert not path.exists()
+    log.begin_flush()
+    assert path.read_text() == "0\n3\n0 0\n2 3\n3 9\n"
+
+
 def test_what_follows_a_torn_segment_goes(tmp_path: Path) -> None:
     log = filled(tmp_path)
     log.append_as_follower(
