@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from twinlog.broker.waiting import Waiting
-from twinlog.cluster.changes import Change
+from twinlog.cluster.changes import Change, TopicDeleted, TopicSet
+from twinlog.cluster.facts import DesiredState, TopicFact
 from twinlog.cluster.image import ClusterImage
-from twinlog.cluster.records import ROOT, StoredFact, change_of, image_of, stored_facts
+from twinlog.cluster.records import ROOT, StoredFact, change_of, stored_facts
 from twinlog.metastore.store import (
     ABSENT,
     ChangeBatch,
@@ -22,7 +23,7 @@ from twinlog.metastore.store import (
     Write,
 )
 from twinlog.model.errors import ApiError, ErrorCode
-from twinlog.model.ids import TopicPartition
+from twinlog.model.ids import TopicName, TopicPartition
 
 Decide = Callable[[ClusterImage], Sequence[Change]]
 """A rule of ``cluster/``: the image as it is in, changes or ApiError out."""
@@ -44,20 +45,39 @@ class Facts:
         self._waiting: Final = waiting
         self._deciding: Final = asyncio.Lock()
         self._revision = Revision(0)
+        self._image_revision = Revision(0)
         self._key_revisions: Final[dict[bytes, Revision]] = {}
+        self._mirrored_since: Final[dict[TopicName, Revision]] = {}
 
     @property
     def revision(self) -> Revision:
         """The store's revision that ``image`` stands for."""
         return self._revision
 
+    @property
+    def image_revision(self) -> Revision:
+        """The store's revision that ``image`` shows; its effects may not be carried out yet."""
+        return self._image_revision
+
+    def mirrored_since(self, topic: TopicName) -> Revision:
+        """Give the revision at which a topic was last asked to be in another mirror's state.
+
+        Of what changed before this broker was started, at most the revision of any change of it.
+        """
+        return self._mirrored_since.get(topic, Revision(0))
+
     async def load(self) -> None:
         """Read everything from the store."""
         listing = await self._store.list(ROOT)
-        self.image = image_of(StoredFact(entry.key, entry.value) for entry in listing.entries)
+        changes = [change_of(StoredFact(entry.key, entry.value)) for entry in listing.entries]
+        self.image = ClusterImage().with_changes(changes)
         self._key_revisions.clear()
         self._key_revisions.update((entry.key, entry.revision) for entry in listing.entries)
-        self._revision = listing.revision
+        self._mirrored_since.clear()
+        for change, entry in zip(changes, listing.entries, strict=True):
+            if isinstance(change, TopicSet):
+                self._mirrored_since[change.topic.name] = entry.revision
+        self._revision = self._image_revision = listing.revision
 
     def advance(self, batch: ChangeBatch) -> tuple[ClusterImage, tuple[Change, ...]]:
         """Take in what one transaction changed; give the image before, and the changes.
@@ -66,13 +86,25 @@ class Facts:
         """
         before = self.image
         changes = tuple(change_of(StoredFact(c.key, c.value)) for c in batch.changes)
+        for made in changes:
+            self._note_mirrored(made, batch.revision)
         self.image = before.with_changes(changes)
+        self._image_revision = batch.revision
         for change in batch.changes:
             if change.value is None:
                 self._key_revisions.pop(change.key, None)
             else:
                 self._key_revisions[change.key] = batch.revision
         return before, changes
+
+    def _note_mirrored(self, change: Change, revision: Revision) -> None:
+        if isinstance(change, TopicDeleted):
+            self._mirrored_since.pop(change.name, None)
+        elif isinstance(change, TopicSet):
+            topic = change.topic
+            known = self.image.topics.get(topic.name)
+            if known is None or _asked(known) != _asked(topic):
+                self._mirrored_since[topic.name] = revision
 
     def announce(self, revision: Revision) -> None:
         """Tell everybody that waits: image and partitions here are at ``revision``."""
@@ -136,6 +168,10 @@ class Facts:
         if fact is None:
             return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {of}")
         return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{of} is led by broker {fact.leader}")
+
+
+def _asked(topic: TopicFact) -> tuple[str, DesiredState] | None:
+    return None if topic.mirror is None else (topic.mirror.mirror, topic.mirror.desired_state)
 
 
 def _write(fact: StoredFact) -> Write:

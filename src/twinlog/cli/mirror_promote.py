@@ -25,7 +25,8 @@ TOLD_MAX: Final = 20
 OBSTACLES: Final = ("FAILED", "PAUSED", "PAUSING")
 PLAIN_STOP: Final = "If the source is lost, stop without --promote: --plan shows what that loses"
 
-Stop = Callable[[], Awaitable[int]]
+Stop = Callable[[int], Awaitable[int]]
+"""Given the metadata revision at which it was decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ class _Promotion:
         self._cluster = cluster
         self._source = source
         self._mirror = mirror.mirror_name
+        self._decided_at = mirror.state_offset
         self._topics = topics
         self._timeout_ms = timeout_ms
         self._deadline = Deadline(timeout_ms)
@@ -106,7 +108,7 @@ class _Promotion:
             self._progress.clear()
         for change in behind[:TOLD_MAX]:
             print(f"not in step: {change}", file=sys.stderr)
-        code = await stop()
+        code = await stop(self._decided_at)
         if code != EXIT_OK:
             return code
         left_ms = max(STOP_WAIT_MS_MIN, self._deadline.left_ms)

@@ -28,6 +28,7 @@ from twinlog.wire.messages.configs import (
 
 RETRIES_IF_NOT_TOLD: Final = 10
 BROKER_RESOURCE: Final = 4
+UNCHECKED: Final = -1
 
 Verb: TypeAlias = Callable[[Cluster, argparse.Namespace], Awaitable[int]]
 
@@ -113,17 +114,21 @@ async def _stop(cluster: Cluster, options: argparse.Namespace) -> int:
     if options.plan:
         return await plan_stop(cluster, options)
     if options.promote:
-        return await promote(cluster, options, lambda: _stop_now(cluster, options))
+        return await promote(cluster, options, lambda at: _stop_now(cluster, options, at))
     return await _stop_now(cluster, options)
 
 
-async def _stop_now(cluster: Cluster, options: argparse.Namespace) -> int:
+async def _stop_now(
+    cluster: Cluster, options: argparse.Namespace, decided_at: int = UNCHECKED
+) -> int:
+    """Stop, whatever others have asked for since, unless it was decided by what was seen."""
     chosen = matching(await mirror_called(cluster, options.mirror), options.topics)
     answer = await cluster.ask(
         mirrors.STOP_MIRROR_TOPICS,
         mirrors.StopMirrorTopicsRequest(
             mirror_name=options.mirror,
             topics=_mirror_topics(chosen),
+            state_offset=decided_at,
             patterns=words(options.topics),
         ),
     )
@@ -139,19 +144,23 @@ async def _stop_now(cluster: Cluster, options: argparse.Namespace) -> int:
 
 
 async def _pause(cluster: Cluster, options: argparse.Namespace) -> int:
-    topics = await _some_matching(cluster, options)
-    request = mirrors.PauseMirrorTopicsRequest(mirror_name=options.mirror, topics=topics)
+    topics, seen_at = await _some_matching(cluster, options)
+    request = mirrors.PauseMirrorTopicsRequest(
+        mirror_name=options.mirror, topics=topics, state_offset=seen_at
+    )
     return _told(await cluster.ask(mirrors.PAUSE_MIRROR_TOPICS, request), options, "Paused")
 
 
 async def _resume(cluster: Cluster, options: argparse.Namespace) -> int:
-    topics = await _some_matching(cluster, options)
-    request = mirrors.ResumeMirrorTopicsRequest(mirror_name=options.mirror, topics=topics)
+    topics, seen_at = await _some_matching(cluster, options)
+    request = mirrors.ResumeMirrorTopicsRequest(
+        mirror_name=options.mirror, topics=topics, state_offset=seen_at
+    )
     return _told(await cluster.ask(mirrors.RESUME_MIRROR_TOPICS, request), options, "Resumed")
 
 
 async def _recover(cluster: Cluster, options: argparse.Namespace) -> int:
-    topics = await _some_matching(cluster, options)
+    topics, _ = await _some_matching(cluster, options)
     request = mirrors.RecoverMirrorTopicsRequest(mirror_name=options.mirror, topics=topics)
     return _told(await cluster.ask(mirrors.RECOVER_MIRROR_TOPICS, request), options, "Recovered")
 
@@ -218,9 +227,10 @@ async def _retries_max(cluster: Cluster) -> int:
 
 async def _some_matching(
     cluster: Cluster, options: argparse.Namespace
-) -> tuple[mirrors.MirrorTopic, ...]:
+) -> tuple[tuple[mirrors.MirrorTopic, ...], int]:
+    """Give the topics that are meant, and the metadata revision at which they were seen."""
     mirror = await mirror_called(cluster, options.mirror)
-    return _mirror_topics(some_matching(mirror, options.topics))
+    return _mirror_topics(some_matching(mirror, options.topics)), mirror.state_offset
 
 
 def _topics_done(

@@ -1,18 +1,28 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from uuid import UUID
 
 import pytest
 
 from twinlog.broker.facts import Facts
 from twinlog.broker.waiting import Waiting
-from twinlog.cluster.changes import Change, ClusterNamed, ProducerIdsTaken
+from twinlog.cluster.changes import (
+    Change,
+    ClusterNamed,
+    ProducerIdsTaken,
+    TopicConfigSet,
+    TopicDeleted,
+    TopicMirrorSet,
+    TopicSet,
+)
+from twinlog.cluster.facts import DesiredState, MirrorTopicFact, TopicFact
 from twinlog.cluster.image import ClusterImage
 from twinlog.cluster.records import ROOT
 from twinlog.metastore.local import LocalStore, Written
 from twinlog.metastore.memory import open_memory_store
 from twinlog.metastore.store import ChangeBatch, StoreError
 from twinlog.model.errors import ApiError, ErrorCode
-from twinlog.model.ids import TopicName, TopicPartition
+from twinlog.model.ids import TopicId, TopicName, TopicPartition
 
 
 async def follow(facts: Facts, store: LocalStore) -> None:
@@ -97,3 +107,26 @@ async def test_a_store_that_fails_is_an_answer_to_the_client_and_changes_nothing
     assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     monkeypatch.undo()
     assert (await facts.change(take_one)).next_producer_id == 1
+
+
+async def test_the_revision_at_which_a_topic_was_last_asked_something_is_known(
+    facts: Facts, store: LocalStore
+) -> None:
+    name = TopicName("t")
+    made = TopicFact(name, TopicId(UUID(int=1)), ())
+
+    async def at(change: Change) -> tuple[int, int]:
+        await facts.change(lambda _: [change])
+        return facts.mirrored_since(name), facts.image_revision
+
+    assert facts.mirrored_since(name) == 0
+    since, now = await at(TopicSet(made))
+    assert since == now
+    since, now = await at(TopicMirrorSet(name, MirrorTopicFact("m", DesiredState.MIRRORING)))
+    assert since == now == facts.revision
+    later = await at(TopicConfigSet(name, {"retention.ms": "5"}))
+    assert later == (since, now + 1)
+    again = Facts(store, Waiting())
+    await again.load()
+    assert since <= again.mirrored_since(name) <= again.image_revision
+    assert await at(TopicDeleted(name)) == (0, now + 2)

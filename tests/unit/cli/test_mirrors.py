@@ -111,12 +111,12 @@ def test_create_sends_the_file_and_leaves_out_what_has_no_effect(
     broker.on(mirrors.CREATE_CLUSTER_MIRROR, mirrors.CreateClusterMirrorResponse())
     file = tmp_path / "m.properties"
     file.write_text(
-        "bootstrap.servers=s:1\ntopics.include=a.*\nssl.key.password=secret\n"
+        "bootstrap.servers=s:1\ntopics.include=a.*\nsasl.kerberos.service.name=k\n"
         "connections.max.idle.ms=7\n"
     )
     ran = mirrors_command(broker, "--create", "--mirror", "m", "--mirror-config", str(file))
     assert (ran.code, ran.out) == (0, "Created mirror m\n")
-    assert ran.err == f"{file}: without effect: connections.max.idle.ms, ssl.key.password\n"
+    assert ran.err == f"{file}: without effect: connections.max.idle.ms, sasl.kerberos.service.name\n"
     (asked,) = broker.asked_for(mirrors.CreateClusterMirrorRequest)
     assert asked.mirror_name == "m"
     assert set(asked.config) == {

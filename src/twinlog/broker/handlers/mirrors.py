@@ -10,6 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from twinlog.broker.context import Broker, Context
+from twinlog.broker.mirrors.asked_topics import (
+    Results,
+    ask_topics,
+    check_decided_at,
+    stop_topics,
+)
 from twinlog.broker.mirrors.descriptions import (
     describe_mirror,
     forget_partitions,
@@ -17,7 +23,7 @@ from twinlog.broker.mirrors.descriptions import (
     known_partitions,
     state_of,
 )
-from twinlog.broker.mirrors.own_topics import Results, ask_topics, start_topics, stop_topics
+from twinlog.broker.mirrors.own_topics import start_rule
 from twinlog.broker.mirrors.source import (
     SourceCluster,
     checked_settings,
@@ -36,7 +42,6 @@ from twinlog.cluster.mirrors import (
     pause_topic,
     resume_topic,
     with_started_patterns,
-    with_stopped_patterns,
 )
 from twinlog.config import mirror as keys
 from twinlog.mirroring.states import MirrorState
@@ -105,7 +110,13 @@ async def handle_delete_cluster_mirror(
                         f"partition {topic.name}-{of.partition} of mirror {name} is "
                         f"{state.name}; a mirror is deleted when all its partitions are STOPPED",
                     )
-        await broker.facts.change(lambda image: delete_mirror(image, name))
+
+        def decide(image: ClusterImage) -> tuple[Change, ...]:
+            for topic in image.topics_of_mirror(name):
+                check_decided_at(broker, topic.name, request.state_offset)
+            return delete_mirror(image, name)
+
+        await broker.facts.change(decide)
     except ApiError as error:
         return DeleteClusterMirrorResponse(error_code=error.code, error_message=error.why)
     await forget_partitions(broker, name)
@@ -125,7 +136,7 @@ async def handle_start_mirror_topics(
         filters = with_started_patterns(
             mirror, [*names, *request.include_patterns], request.exclude_patterns
         ).mirror
-        results = await _start(broker, filters, names, request.include_patterns)
+        results = await _start(broker, filters, request)
         failed = {topic for topic, error in results.items() if error is not None}
         kept = [one for one in names if TopicName(one) not in failed]
         await broker.facts.change(
@@ -143,10 +154,9 @@ async def handle_start_mirror_topics(
     return _response(results)
 
 
-async def _start(
-    broker: Broker, mirror: MirrorFact, names: Iterable[str], patterns: Iterable[str]
-) -> Results:
+async def _start(broker: Broker, mirror: MirrorFact, request: StartMirrorTopicsRequest) -> Results:
     """Resolve names and patterns at the source, then start what is there."""
+    names, patterns = [t.topic_name for t in request.topics], request.include_patterns
     settings = checked_settings(mirror.config)
     source = SourceCluster(mirror.name, settings, broker.broker_id, broker.clock.fraction())
     try:
@@ -168,7 +178,12 @@ async def _start(
     finally:
         await source.close()
     excluded: tuple[str, ...] = settings[keys.TOPIC_PROPERTIES_EXCLUDE]
-    started = await start_topics(broker, mirror.name, chosen, overrides, frozenset(excluded))
+    started = await ask_topics(
+        broker,
+        [topic.name for topic in chosen],
+        start_rule(broker, mirror.name, chosen, overrides, frozenset(excluded)),
+        decided_at=request.state_offset,
+    )
     return {**results, **started}
 
 
@@ -204,11 +219,13 @@ async def handle_stop_mirror_topics(
     try:
         _check_patterns(request.patterns)
         chosen = _own(broker.facts.image, name, names, request.patterns)
-        patterns = request.patterns or tuple(names)
-        await broker.facts.change(
-            lambda image: (with_stopped_patterns(find_mirror(image, name), patterns),)
+        results = await stop_topics(
+            broker,
+            name,
+            chosen,
+            patterns=request.patterns or names,
+            decided_at=request.state_offset,
         )
-        results = await stop_topics(broker, name, chosen)
     except ApiError as error:
         return MirrorTopicsResponse(error_code=error.code, error_message=error.why)
     return _response(results)
@@ -218,27 +235,30 @@ async def handle_pause_mirror_topics(
     request: PauseMirrorTopicsRequest, context: Context
 ) -> MirrorTopicsResponse:
     """Ask for topics to be PAUSED: they stay read-only and fetch no more."""
-    names = [topic.topic_name for topic in request.topics]
-    return await _ask(context.broker, request.mirror_name, names, pause_topic)
+    return await _ask(context.broker, request, pause_topic)
 
 
 async def handle_resume_mirror_topics(
     request: ResumeMirrorTopicsRequest, context: Context
 ) -> MirrorTopicsResponse:
     """Ask for paused topics to be MIRRORING again."""
-    names = [topic.topic_name for topic in request.topics]
-    return await _ask(context.broker, request.mirror_name, names, resume_topic)
+    return await _ask(context.broker, request, resume_topic)
 
 
 async def _ask(
     broker: Broker,
-    mirror: str,
-    names: Iterable[str],
+    request: PauseMirrorTopicsRequest | ResumeMirrorTopicsRequest,
     rule: Callable[[ClusterImage, str, str], tuple[Change, ...]],
 ) -> MirrorTopicsResponse:
+    mirror, names = request.mirror_name, [topic.topic_name for topic in request.topics]
     try:
         chosen = _own(broker.facts.image, mirror, names, ())
-        results = await ask_topics(broker, chosen, lambda image, name: rule(image, mirror, name))
+        results = await ask_topics(
+            broker,
+            chosen,
+            lambda image, name: rule(image, mirror, name),
+            decided_at=request.state_offset,
+        )
     except ApiError as error:
         return MirrorTopicsResponse(error_code=error.code, error_message=error.why)
     return _response(results)
@@ -279,6 +299,11 @@ def handle_list_cluster_mirrors(
     """List mirrors with the topics that are asked to be in one of the states."""
     image = context.broker.facts.image
     states = request.desired_state_filter or LISTED_BY_DEFAULT
+    for state in states:
+        if state not in DesiredState.__members__:
+            why = f"{state!r} is none of {', '.join(DesiredState.__members__)}"
+            code = ErrorCode.INVALID_REQUEST
+            return ListClusterMirrorsResponse(error_code=code, error_message=why)
     mirrors = []
     for name in sorted(image.mirrors):
         fact = image.mirrors[name]
@@ -299,6 +324,7 @@ def handle_list_cluster_mirrors(
                 source_cluster_id=fact.source_cluster_id,
                 topic_count=len(topics),
                 topic_names=tuple(topics) if request.include_topic_names else None,
+                state_offset=context.broker.facts.image_revision,
             )
         )
     return ListClusterMirrorsResponse(mirrors=tuple(mirrors))

@@ -6,7 +6,6 @@ A mirror whose connection settings change is stopped and begun again; filters ar
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -138,8 +137,8 @@ class MirrorStates:
             driven.close()  # first, so that no answer is taken in while all else is ended
         if running.task is not None:
             running.task.cancel()
-            with suppress(asyncio.CancelledError):
-                await running.task
+            # Not awaited itself: its cancellation could not be told from our own.
+            await asyncio.wait({running.task})
 
     async def _look_for_forgotten(self) -> None:
         """Find mirrors that were deleted while their states could not be."""

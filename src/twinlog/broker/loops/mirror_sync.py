@@ -14,8 +14,9 @@ from typing import Final
 from twinlog.broker.context import Broker
 from twinlog.broker.mirror_board import ACLS, CONFIGS, GROUPS, TOPICS
 from twinlog.broker.mirrors.acl_following import AclFollowing
+from twinlog.broker.mirrors.asked_topics import ask_topics, stop_topics
 from twinlog.broker.mirrors.group_following import GroupFollowing
-from twinlog.broker.mirrors.own_topics import config_changes, own_topics, start_topics, stop_topics
+from twinlog.broker.mirrors.own_topics import config_changes, own_topics, start_rule
 from twinlog.broker.mirrors.source import topic_excluder, topic_matcher
 from twinlog.broker.mirrors.source_reads import seen_topics, topic_overrides
 from twinlog.broker.mirrors.work import MirrorWork
@@ -163,8 +164,10 @@ class MirrorSync:
         if not topics:
             return []
         overrides = await topic_overrides(self._work.source, [topic.name for topic in topics])
-        results = await start_topics(
-            self._broker, self._work.name, topics, overrides, self._excluded
+        results = await ask_topics(
+            self._broker,
+            [topic.name for topic in topics],
+            start_rule(self._broker, self._work.name, topics, overrides, self._excluded),
         )
         return [f"{name}: {error.why}" for name, error in results.items() if error is not None]
 

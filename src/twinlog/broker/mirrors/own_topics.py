@@ -1,20 +1,18 @@
-"""A mirror's topics in the cluster's facts: read, started, stopped, reconfigured."""
+"""A mirror's topics in the cluster's facts: read, started, reconfigured."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from twinlog.broker.context import Broker
+from twinlog.broker.mirrors.asked_topics import Rule
 from twinlog.cluster.changes import Change, TopicConfigSet
 from twinlog.cluster.facts import DesiredState as AskedState
 from twinlog.cluster.image import ClusterImage
-from twinlog.cluster.mirrors import SourceTopic, start_topic, stop_topic
+from twinlog.cluster.mirrors import SourceTopic, start_topic
 from twinlog.config.topic import TOPIC
 from twinlog.mirroring.config_sync import plan_config
 from twinlog.mirroring.states import DesiredState
 from twinlog.mirroring.topic_sync import OwnTopic, SeenTopic
-from twinlog.model.errors import ApiError
 from twinlog.model.ids import TopicName
-
-Results = dict[TopicName, ApiError | None]
 
 
 def desired_state(asked: AskedState) -> DesiredState:
@@ -46,14 +44,14 @@ def taken_over(overrides: Mapping[str, str], excluded: Collection[str]) -> dict[
     return dict(plan_config(overrides, {}, excluded, known_topic_settings()).to_set)
 
 
-async def start_topics(
+def start_rule(
     broker: Broker,
     mirror: str,
     topics: Iterable[SeenTopic],
     overrides: Mapping[TopicName, Mapping[str, str]],
     excluded: Collection[str],
-) -> Results:
-    """Make topics the mirror's, MIRRORING; one result for each."""
+) -> Rule:
+    """Give the rule that makes a topic the mirror's, MIRRORING."""
     by_name = {topic.name: topic for topic in topics}
     new = broker.new_topics
 
@@ -63,39 +61,7 @@ async def start_topics(
         source = SourceTopic(name, topic.id, topic.partition_count, config)
         return start_topic(image, mirror, source, new.defaults, new.chance(), new.check_config)
 
-    return await ask_topics(broker, by_name, start)
-
-
-async def stop_topics(broker: Broker, mirror: str, topics: Iterable[TopicName]) -> Results:
-    """Ask for topics to be STOPPED; one result for each."""
-    return await ask_topics(broker, topics, lambda image, name: stop_topic(image, mirror, name))
-
-
-async def ask_topics(
-    broker: Broker,
-    topics: Iterable[TopicName],
-    rule: Callable[[ClusterImage, TopicName], tuple[Change, ...]],
-) -> Results:
-    """Apply a rule of ``cluster/mirrors.py`` to each topic, all in one transaction.
-
-    A topic that is refused does not hold up the others.
-    """
-    names = list(topics)
-    results: Results = {}
-
-    def decide(image: ClusterImage) -> list[Change]:
-        changes: list[Change] = []
-        for name in names:
-            try:
-                made = rule(image, name)
-                results[name] = None
-                changes += made
-            except ApiError as error:
-                results[name] = error
-        return changes
-
-    await broker.facts.change(decide)
-    return results
+    return start
 
 
 def config_changes(

@@ -197,3 +197,47 @@ async def test_recover_is_taken_for_topics_of_the_mirror_only(tmp_path: Path) ->
         request = RecoverMirrorTopicsRequest(mirror_name="m", topics=names)
         answer = await pair.destination.ask(RECOVER_MIRROR_TOPICS, request)
         assert results(answer) == {"none": ErrorCode.TOPIC_NOT_IN_CLUSTER_MIRROR, "t": 0}
+
+
+async def listed_at(pair: Pair) -> int:
+    """Give the metadata revision at which an operator looks."""
+    answer = await pair.destination.ask(LIST_CLUSTER_MIRRORS, ListClusterMirrorsRequest())
+    return answer.mirrors[0].state_offset
+
+
+async def test_of_two_operators_who_decided_by_the_same_look_the_second_is_refused(
+    tmp_path: Path,
+) -> None:
+    async with mirrored_pair(tmp_path) as pair:
+        await mirroring(pair, "t")
+        topics, here = (MirrorTopic(topic_name="t"),), pair.destination
+        seen_at = await listed_at(pair)
+        pause = PauseMirrorTopicsRequest(mirror_name="m", topics=topics, state_offset=seen_at)
+        stop = StopMirrorTopicsRequest(mirror_name="m", topics=topics, state_offset=seen_at)
+        answers = await asyncio.gather(
+            here.ask(PAUSE_MIRROR_TOPICS, pause), here.ask(STOP_MIRROR_TOPICS, stop)
+        )
+        outcomes = sorted(results(answer)["t"] for answer in answers)
+        assert outcomes == [0, ErrorCode.INVALID_CLUSTER_MIRROR_STATE]
+        loser = next(answer for answer in answers if results(answer)["t"])
+        assert "somebody else was faster" in (loser.topics[0].error_message or "")
+        again = StopMirrorTopicsRequest(
+            mirror_name="m", topics=topics, state_offset=await listed_at(pair)
+        )
+        assert results(await here.ask(STOP_MIRROR_TOPICS, again)) == {"t": 0}
+        await pair.until_state("STOPPED", "t")
+        outdated = DeleteClusterMirrorRequest(mirror_name="m", state_offset=seen_at)
+        deleted = await here.ask(DELETE_CLUSTER_MIRROR, outdated)
+        assert deleted.error_code == ErrorCode.INVALID_CLUSTER_MIRROR_STATE
+        restarted = await pair.start("t", state_offset=seen_at)
+        assert results(restarted) == {"t": ErrorCode.INVALID_CLUSTER_MIRROR_STATE}
+        newest = DeleteClusterMirrorRequest(mirror_name="m", state_offset=await listed_at(pair))
+        assert not (await here.ask(DELETE_CLUSTER_MIRROR, newest)).error_code
+
+
+async def test_a_list_by_a_state_that_there_is_not_says_which_there_are(tmp_path: Path) -> None:
+    async with mirrored_pair(tmp_path) as pair:
+        request = ListClusterMirrorsRequest(desired_state_filter=("FAILED",))
+        answer = await pair.destination.ask(LIST_CLUSTER_MIRRORS, request)
+        assert answer.error_code == ErrorCode.INVALID_REQUEST
+        assert answer.error_message == "'FAILED' is none of MIRRORING, PAUSED, STOPPED"
