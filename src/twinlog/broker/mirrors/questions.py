@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
+from twinlog.broker.mirrors.permissions import DESCRIBE, with_lacking
 from twinlog.broker.mirrors.source import SourceCluster
-from twinlog.broker.mirrors.source_mirrors import read_mirrors
+from twinlog.broker.mirrors.source_mirrors import began_at, read_mirrors
 from twinlog.config.mirror_start import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from twinlog.mirroring import events as on
 from twinlog.mirroring.effects import (
@@ -71,8 +73,16 @@ class Questions:
 
     def ask(self, asked: Asked) -> None:
         """Put a question; it goes out with the next round."""
-        self._waiting.append(asked)
+        self._waiting.append(replace(asked, bring=partial(self._bring, asked)))
         self._wake.set()
+
+    def _bring(self, asked: Asked, event: on.Event) -> None:
+        """Bring an answer; a refusal says what to grant, if that is the matter."""
+        if isinstance(event, on.SourceRefused):
+            security, topic = self.source.security, asked.of.topic
+            why = with_lacking(event.why, security, event.code, DESCRIBE, topic)
+            event = replace(event, why=why)
+        asked.bring(event)
 
     async def run(self) -> None:
         """Ask in rounds, for ever; questions to several brokers go out side by side."""
@@ -139,7 +149,8 @@ class Questions:
             return
         for one in asked:
             agreed, problem = read_mirrors(mirrors, one.of, cluster_id)
-            one.bring(on.SourceMirrorsRead(agreed, problem, one.question.turn))
+            began = began_at(mirrors, one.of, cluster_id)
+            one.bring(on.SourceMirrorsRead(agreed, problem, one.question.turn, began))
 
     async def _find_leaders(self, asked: list[Asked]) -> None:
         topics = dict.fromkeys(one.of.topic for one in asked)

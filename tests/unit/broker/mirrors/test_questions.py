@@ -137,6 +137,15 @@ async def test_an_error_of_one_partition_goes_to_it(tmp_path: Path) -> None:
         assert refused.code == ErrorCode.FENCED_LEADER_EPOCH
 
 
+async def test_a_refusal_for_want_of_a_permission_says_which(tmp_path: Path) -> None:
+    async with scripted_source() as source, mirror_bench(tmp_path, source.address) as bench:
+        source.hidden.add("t")
+        (refused,) = await answers(bench, (of(0), do.FindSourceLeader(1)))
+        assert isinstance(refused, on.SourceRefused)
+        assert refused.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        assert "; User:ANONYMOUS needs Describe on topic t there: kafka-acls.sh" in refused.why
+
+
 async def test_the_place_of_a_time_is_asked_for_and_may_not_be_there_yet(tmp_path: Path) -> None:
     async with scripted_source() as source, mirror_bench(tmp_path, source.address) as bench:
         places = {7_000: 42, 9_000: -1}
