@@ -8,6 +8,7 @@ from twinlog.model.errors import ErrorCode
 from twinlog.model.ids import LeaderEpoch, Offset
 
 NODES = 3
+OLD_IN_A_ROW_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,7 @@ class KafkaSource:
         self.lost_tails = 0
         self.identity = 0
         self._has_lied = False
+        self._old_in_a_row = 0
         self._lines: list[list[Batch]] = [[]]
         self.deposed: Replica | None = None
         self.leader = Replica(0, chance.randint(0, 4), Log(), 0, self._lines[0])
@@ -189,8 +191,11 @@ class KafkaSource:
         """Give leader and epoch, perhaps as they were before."""
         if self.has_ids and not self.is_same_topic:
             return ErrorCode.INCONSISTENT_TOPIC_ID
-        leader = self.leader
-        if self.deposed is not None and self._schedule.fails("old metadata", 0.2):
+        leader, is_old = self.leader, False
+        if self.deposed is not None and self._old_in_a_row < OLD_IN_A_ROW_MAX:
+            is_old = self._schedule.fails("old metadata", 0.3)
+        self._old_in_a_row = self._old_in_a_row + 1 if is_old else 0
+        if is_old and self.deposed is not None:
             leader = self.deposed
         return leader.node, leader.epoch
 
@@ -206,10 +211,9 @@ class KafkaSource:
         if not isinstance(replica, Replica):
             return replica
         start, end = replica.log.start, replica.shown
-        # A replica that is behind, or ahead, answers; never twice in a row.
-        self._has_lied = not self._has_lied and self._schedule.fails("wrong log start", 0.05)
-        if self._has_lied:
-            start = end
+        # A replica that is behind, or ahead, answers: once, since of two answers one is believed.
+        if not self._has_lied and self._schedule.fails("wrong log start", 0.1):
+            start, self._has_lied = end, True
         return start, end
 
     def offset_at(self, node: int, epoch: int, timestamp_ms: int) -> int | ErrorCode | None:
