@@ -1,6 +1,6 @@
 """Which partitions a source is asked for next, and what it knows of them by now (KIP-227)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -51,8 +51,11 @@ class FetchPlan:
     each time; it fills its answer in the order of the request and may end it early, so a partition
     that gave records goes behind those that did not: every partition comes to stand first.
 
+    What is held back (a throttle is over its rate) keeps its order and its place, and the source
+    forgets it until it is let go.
+
     Invariant: once a session stands, ``_changed`` and ``_forgotten`` are all that sets the orders
-    apart from ``_sent``, which is what the source has.
+    apart from ``_sent``, which is what the source has; held partitions are in neither.
     """
 
     __slots__ = (
@@ -60,6 +63,7 @@ class FetchPlan:
         "_epoch",
         "_forgotten",
         "_heard_ms",
+        "_held",
         "_names",
         "_orders",
         "_sent",
@@ -80,6 +84,7 @@ class FetchPlan:
         self._unanswered: dict[TopicPartition, None] = {}
         """Sent in a turn of theirs from which nothing was heard yet."""
         self._heard_ms = -1
+        self._held: Set[TopicPartition] = frozenset()
 
     def __len__(self) -> int:
         """Give how many partitions are fetched."""
@@ -97,6 +102,8 @@ class FetchPlan:
         if self._orders.get(of) == order:
             return
         self._orders[of] = order
+        if of in self._held:
+            return
         self._changed[of] = None
         self._forgotten.pop(of, None)
 
@@ -114,6 +121,26 @@ class FetchPlan:
         if order is not None:
             self._orders[of] = order
 
+    def hold(self, held: Set[TopicPartition]) -> None:
+        """Leave these partitions out of the requests, and those held before in them again."""
+        if held == self._held:
+            return
+        before, self._held = self._held, held
+        for of in before - held:
+            if of in self._orders:
+                self._changed[of] = None
+                self._forgotten.pop(of, None)
+        for of in held - before:
+            self._changed.pop(of, None)
+            self._unanswered.pop(of, None)
+            if of in self._sent:
+                self._forgotten[of] = None
+
+    @property
+    def asks_nothing(self) -> bool:
+        """Whether everything that is fetched is held back."""
+        return all(of in self._held for of in self._orders)
+
     # Requests
 
     def next(self, id_of: IdOf, limit: int = PARTITIONS_PER_FETCH_MAX) -> PlannedFetch:
@@ -122,15 +149,16 @@ class FetchPlan:
             some = list(islice(self._changed, limit))
             if not self._uses_ids or _all_have_ids(some, id_of):
                 return self._increment(some, id_of)
-        some = list(islice(self._orders, limit))
+        wanted = [of for of in self._orders if of not in self._held] if self._held else self._orders
+        some = list(islice(wanted, limit))
         self._uses_ids = _all_have_ids(some, id_of)
-        if len(some) < len(self._orders):
+        if len(some) < len(wanted):
             for of in some:
                 self.move_back(of)
         self._epoch = FULL_EPOCH
         self._sent, self._names, self._unanswered = {}, {}, {}
         self._forgotten.clear()
-        self._changed = dict.fromkeys(self._orders)
+        self._changed = dict.fromkeys(wanted)
         return self._request(some, [], id_of)
 
     def _increment(self, some: list[TopicPartition], id_of: IdOf) -> PlannedFetch:

@@ -228,6 +228,54 @@ def test_epochs_begin_again_at_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert epochs == [1, 2, 1, 2]
 
 
+def test_what_is_held_back_is_forgotten_by_the_source_and_asked_for_again_later() -> None:
+    plan = in_session(3)
+    plan.hold({of(0), of(1)})
+    plan.put(of(1), order(5))
+    request = plan.next(one_id)
+    assert (asked(request), forgotten(request)) == ([], [(0, T_ID), (1, T_ID)])
+    plan.answered(SESSION, 200)
+    assert plan.unchanged_at_ms(of(0)) is None
+    assert plan.unchanged_at_ms(of(2)) == 200
+    assert not plan.asks_nothing
+    plan.hold({of(1)})
+    assert asked(plan.next(one_id)) == [0]
+    plan.heard(of(0), T_ID, Offset(9), Offset(0))
+    plan.answered(SESSION, 300)
+    plan.hold(frozenset())
+    request = plan.next(one_id)
+    assert [(one.partition, wanted.offset) for one, wanted in request.asked] == [(1, 5)]
+
+
+def test_what_is_held_and_let_go_between_two_requests_stays_in_the_session() -> None:
+    plan = in_session(2)
+    plan.hold({of(0)})
+    plan.hold(frozenset())
+    request = plan.next(one_id)
+    assert (asked(request), forgotten(request)) == ([0], [])
+
+
+def test_a_full_request_leaves_out_what_is_held_back_which_keeps_its_place() -> None:
+    plan = planned(3)
+    plan.hold({of(0), of(9)})
+    assert asked(plan.next(no_id)) == [1, 2]
+    plan.hold({of(0), of(1), of(2)})
+    assert plan.asks_nothing
+    plan.hold(frozenset())
+    plan.lose_session(is_known=False)
+    assert asked(plan.next(no_id)) == [0, 1, 2]
+
+
+def test_what_is_held_back_can_be_dropped() -> None:
+    plan = in_session(2)
+    plan.hold({of(0)})
+    plan.drop(of(0))
+    request = plan.next(one_id)
+    assert (asked(request), forgotten(request)) == ([], [(0, T_ID)])
+    plan.hold(frozenset())
+    assert asked(plan.next(one_id)) == []
+
+
 class SourceKnowsThePlan(RuleBasedStateMachine):
     """After any run of orders, answers, losses and evictions the source has what is planned.
 
@@ -248,6 +296,7 @@ class SourceKnowsThePlan(RuleBasedStateMachine):
         self.turn = 0
         self.heard_in: dict[TopicPartition, int] = {}
         self.told: dict[TopicPartition, int] = {}
+        self.held: set[TopicPartition] = set()
 
     def _choose(self) -> int:
         self.chosen_id += 1
@@ -285,6 +334,11 @@ class SourceKnowsThePlan(RuleBasedStateMachine):
         for name in (topic, self.ids[topic]):
             self.ends[name, partition] = self.ends.get((name, partition), 0) + 1
         self.sessions.mark_changed(topic, self.ids[topic], partition)
+
+    @rule(held=st.sets(partitions))
+    def hold(self, held: set[tuple[str, int]]) -> None:
+        self.held = {of(partition, topic) for topic, partition in held}
+        self.plan.hold(frozenset(self.held))
 
     @rule()
     def evict(self) -> None:
@@ -386,7 +440,8 @@ class SourceKnowsThePlan(RuleBasedStateMachine):
             assert name is not None, f"the source has partition {index} of {key}"
             assert of(index, name) not in view, f"the source has {of(index, name)} twice"
             view[of(index, name)] = partition.asked.fetch_offset
-        pending = self.plan._changed
+        pending = {*self.plan._changed, *self.held}
+        assert not view.keys() & self.held, "the source is asked for what is held back"
         told = {one: wanted.offset for one, wanted in self.orders.items() if one not in pending}
         assert {one: at for one, at in view.items() if one not in pending} == told
 
@@ -398,6 +453,7 @@ class SourceKnowsThePlan(RuleBasedStateMachine):
         for topic in self.ids:
             if self.ids[topic].int == 0:
                 self.recreate(topic, has_id=True)
+        self.hold(set())
         for one, wanted in list(self.orders.items()):
             self.put((one.topic, one.partition), (wanted.offset + 1) % 4, is_new_turn=True)
         for _ in range(8):
