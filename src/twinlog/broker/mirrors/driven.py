@@ -203,7 +203,8 @@ class DrivenPartition:
             "error": machine.standing.error,
         }
         log.info("mirror partition changed state", extra=fields)
-        if machine.state == MirrorState.STOPPED:
+        if machine.state == MirrorState.STOPPED and self.desired == DesiredState.STOPPED:
+            # Not when it is to be started again by now: nobody would close it to writers once more.
             self.partition.release_from_mirror()
 
     # Effects

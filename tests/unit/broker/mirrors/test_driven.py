@@ -138,6 +138,17 @@ async def test_a_stopped_partition_is_opened_to_writers_at_the_start(tmp_path: P
         assert partition.mirror is None
 
 
+async def test_a_stop_that_is_taken_back_lets_no_writers_in(tmp_path: Path) -> None:
+    async with driven(tmp_path, *FOLLOWED) as (bench, partition, one):
+        one.want(DesiredState.STOPPED)
+        one.want(DesiredState.MIRRORING)
+        await settle()
+        known = bench.states.shard.known(one.key)
+        assert known.last_mirror_epoch is not None
+        assert known.mirror_state == MirrorState.LOG_ALIGNMENT
+        assert partition.mirror is not None
+
+
 async def test_an_empty_log_begins_anew_at_once(tmp_path: Path) -> None:
     async with driven(tmp_path, *FOLLOWED) as (_, partition, one):
         one.carry_out(do.BeginAt(Offset(8)))
