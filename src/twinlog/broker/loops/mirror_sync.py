@@ -16,13 +16,19 @@ from twinlog.broker.mirror_board import ACLS, CONFIGS, GROUPS, TOPICS
 from twinlog.broker.mirrors.acl_following import AclFollowing
 from twinlog.broker.mirrors.asked_topics import ask_topics, stop_topics
 from twinlog.broker.mirrors.group_following import GroupFollowing
-from twinlog.broker.mirrors.own_topics import config_changes, own_topics, start_rule
+from twinlog.broker.mirrors.own_topics import (
+    config_changes,
+    newer_topics,
+    own_topics,
+    start_rule,
+)
 from twinlog.broker.mirrors.source import topic_excluder, topic_matcher
-from twinlog.broker.mirrors.source_reads import seen_topics, topic_overrides
+from twinlog.broker.mirrors.source_reads import seen_topics, tell_hidden_from_gone, told_overrides
 from twinlog.broker.mirrors.work import MirrorWork
 from twinlog.cluster.changes import Change
 from twinlog.cluster.facts import DesiredState, TopicFact
 from twinlog.cluster.image import ClusterImage
+from twinlog.cluster.mirrors import filters_of, with_look
 from twinlog.cluster.topics import grow_topic
 from twinlog.config import mirror as keys
 from twinlog.config import mirror_broker as broker_keys
@@ -36,6 +42,7 @@ log = logging.getLogger(__name__)
 
 SOON_S: Final = 1.0
 LEADERS_AGAIN_S: Final = 0.5
+ERRORS_TOLD_MAX: Final = 10
 FAILED_AGAIN_S: Final = 5.0
 NEVER_S: Final = 3_600.0
 
@@ -118,6 +125,7 @@ class MirrorSync:
     async def sync_topics(self) -> None:
         """Start what the patterns want, grow what grew, fail what is lost."""
         work, image = self._work, self._broker.facts.image
+        mirror = image.mirrors.get(work.name)
         told = await work.source.peers.refresh(None)
         self._check_cluster()
         seen = seen_topics(told)
@@ -127,12 +135,16 @@ class MirrorSync:
             topic_matcher(work.settings),
             topic_excluder(work.settings),
         )
-        lost = self._suspicions.confirm(plan.suspects)
+        suspects, hidden = await tell_hidden_from_gone(work.source, plan.suspects, seen)
+        lost = self._suspicions.confirm(suspects)
         for of, receiver in tuple(work.receivers.items()):
             if of.topic in lost:
                 receiver.deliver(on.SourceLost(lost[of.topic]))
         self._tell_leaders()
-        errors = await self._start(plan.start)
+        errors = [*hidden.values(), *await self._start(plan.start, newer_topics(mirror))]
+        if mirror is not None:
+            looked_for = filters_of(mirror)
+            await self._broker.facts.change(lambda image: with_look(image, work.name, looked_for))
         for topic in plan.grow:
             await self._broker.facts.change(_grow(topic))
         if plan.stop:
@@ -160,16 +172,21 @@ class MirrorSync:
             if leader is not None:
                 receiver.deliver(on.SourceLeaderMoved(*leader))
 
-    async def _start(self, topics: tuple[SeenTopic, ...]) -> list[str]:
+    async def _start(
+        self, topics: tuple[SeenTopic, ...], is_newer: Callable[[str], bool]
+    ) -> list[str]:
         if not topics:
             return []
-        overrides = await topic_overrides(self._work.source, [topic.name for topic in topics])
+        overrides, refused = await told_overrides(
+            self._work.source, [topic.name for topic in topics]
+        )
         results = await ask_topics(
             self._broker,
-            [topic.name for topic in topics],
-            start_rule(self._broker, self._work.name, topics, overrides, self._excluded),
+            [topic.name for topic in topics if topic.name not in refused],
+            start_rule(self._broker, self._work.name, topics, overrides, self._excluded, is_newer),
         )
-        return [f"{name}: {error.why}" for name, error in results.items() if error is not None]
+        failed = {**results, **refused}
+        return [f"{name}: {error.why}" for name, error in failed.items() if error is not None]
 
     @property
     def _excluded(self) -> frozenset[str]:
@@ -186,10 +203,15 @@ class MirrorSync:
         if not names:
             return
         try:
-            overrides = await topic_overrides(self._work.source, names)
+            overrides, refused = await told_overrides(self._work.source, names)
             await self._broker.facts.change(
                 config_changes(self._work.name, overrides, self._excluded)
             )
+            if refused:
+                raise ApiError(
+                    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                    "; ".join(error.why for error in tuple(refused.values())[:ERRORS_TOLD_MAX]),
+                )
         except (PeerUnavailable, ApiError) as error:
             self._work.board.task_failed(self._work.status, CONFIGS, str(error))
             return

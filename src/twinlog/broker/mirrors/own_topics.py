@@ -6,8 +6,10 @@ from twinlog.broker.context import Broker
 from twinlog.broker.mirrors.asked_topics import Rule
 from twinlog.cluster.changes import Change, TopicConfigSet
 from twinlog.cluster.facts import DesiredState as AskedState
+from twinlog.cluster.facts import MirrorFact
 from twinlog.cluster.image import ClusterImage
 from twinlog.cluster.mirrors import SourceTopic, start_topic
+from twinlog.config.mirror import matcher
 from twinlog.config.topic import TOPIC
 from twinlog.mirroring.config_sync import plan_config
 from twinlog.mirroring.states import DesiredState
@@ -44,21 +46,37 @@ def taken_over(overrides: Mapping[str, str], excluded: Collection[str]) -> dict[
     return dict(plan_config(overrides, {}, excluded, known_topic_settings()).to_set)
 
 
+def newer_topics(mirror: MirrorFact | None) -> Callable[[str], bool]:
+    """Give the test for topics that were created since the mirror last looked.
+
+    What it looked for then and is not its own was not there.
+    """
+    if mirror is None or mirror.looked_for is None:
+        return lambda _: False
+    include, exclude = (words.split(",") if words else () for words in mirror.looked_for)
+    return matcher(include, exclude)
+
+
 def start_rule(
     broker: Broker,
     mirror: str,
     topics: Iterable[SeenTopic],
     overrides: Mapping[TopicName, Mapping[str, str]],
     excluded: Collection[str],
+    is_newer: Callable[[str], bool] = lambda _: False,
 ) -> Rule:
-    """Give the rule that makes a topic the mirror's, MIRRORING."""
+    """Give the rule that makes a topic the mirror's, MIRRORING.
+
+    Of one that ``is_newer`` than the mirror's last look, everything is mirrored.
+    """
     by_name = {topic.name: topic for topic in topics}
     new = broker.new_topics
 
     def start(image: ClusterImage, name: TopicName) -> tuple[Change, ...]:
         topic = by_name[name]
         config = taken_over(overrides.get(name, {}), excluded)
-        source = SourceTopic(name, topic.id, topic.partition_count, config)
+        count = topic.partition_count
+        source = SourceTopic(name, topic.id, count, config, is_newer=is_newer(name))
         return start_topic(image, mirror, source, new.defaults, new.chance(), new.check_config)
 
     return start
