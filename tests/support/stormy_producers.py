@@ -99,7 +99,7 @@ class StormyProducers:
                 return
             if codec not in producers:
                 producers[codec] = self._idempotent(codec)
-            if not self._burst(producers[codec], topic, chance.randrange(5, 40)):
+            if not self._burst(producers[codec], topic, chance.randrange(10, 120)):
                 producers.pop(codec).purge()
 
     def _keyed(self, topic: str) -> None:
@@ -107,7 +107,7 @@ class StormyProducers:
         producer: Producer | None = None
         while not self._stopping.wait(chance.uniform(0.02, 0.1)):
             producer = producer or self._idempotent(chance.choice(CODECS))
-            if not self._burst(producer, topic, chance.randrange(5, 20), keyed_by=chance):
+            if not self._burst(producer, topic, chance.randrange(5, 40), keyed_by=chance):
                 producer.purge()
                 producer = None
 
