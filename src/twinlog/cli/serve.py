@@ -2,6 +2,8 @@
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +12,9 @@ from twinlog.cli.pid_file import PidFile
 from twinlog.config.broker import BROKER
 from twinlog.config.declare import Settings
 from twinlog.config.logs import LOG_DIRS
+from twinlog.config.mirror_broker import MIRROR_AUDIT_LOG
 from twinlog.config.read import read_settings
+from twinlog.telemetry.audit import written_to
 from twinlog.telemetry.logs import LogForm, set_up_logging
 
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -49,8 +53,23 @@ def run(options: argparse.Namespace) -> int:
     # Imported late: a mistake in the file is told without loading a broker.
     from twinlog.broker.process import run as run_broker
 
-    with pid_file_of(settings).held():
+    with pid_file_of(settings).held(), _audited(settings):
         return run_broker(settings)
+
+
+@contextmanager
+def _audited(settings: Settings) -> Iterator[None]:
+    """Write the audit to its file, if one is named; CliError if it cannot be opened."""
+    named = settings[MIRROR_AUDIT_LOG]
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(written_to(Path(named) if named else None))
+        except OSError as error:
+            raise CliError(
+                f"{MIRROR_AUDIT_LOG.name}={named} cannot be written: {error.strerror}; name a "
+                "file that this user may write, or leave it out"
+            ) from error
+        yield
 
 
 def settings_of(file: Path, overrides: list[str]) -> Settings:

@@ -1,6 +1,6 @@
 """The settings that a broker has for all of its mirrors.
 
-The names are KIP-1279's.
+The names are KIP-1279's, but for ``mirror.audit.log``.
 """
 
 from typing import Any, Final
@@ -104,6 +104,13 @@ MIRROR_REPLICATION_THROTTLED_RATE: Final = Setting(
     Update.PER_BROKER,
     is_idle=True,
 )
+MIRROR_AUDIT_LOG: Final[Setting[str | None]] = Setting(
+    "mirror.audit.log",
+    Kind.STRING,
+    None,
+    "A file for what is asked of mirrors and how their partitions change state, one JSON object "
+    "a line, beside the ordinary log; up to ten files of 16 MB. (Not a setting of the proposal.)",
+)
 
 BROKER_SETTINGS: Final[tuple[Setting[Any], ...]] = (
     MIRROR_COORDINATOR_THREADS,
@@ -118,4 +125,5 @@ BROKER_SETTINGS: Final[tuple[Setting[Any], ...]] = (
     MIRROR_FAILED_RETRY_MAX_BACKOFF_MS,
     MIRROR_FAILED_RETRY_MAX_ATTEMPTS,
     MIRROR_REPLICATION_THROTTLED_RATE,
+    MIRROR_AUDIT_LOG,
 )

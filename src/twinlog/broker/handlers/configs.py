@@ -13,6 +13,8 @@ from typing import Final
 
 from twinlog.broker.config_view import ConfigView
 from twinlog.broker.context import Broker, Context
+from twinlog.broker.mirrors.audit import tell_altered
+from twinlog.broker.mirrors.source import checked_settings
 from twinlog.cluster.changes import BrokerConfigSet, Change
 from twinlog.cluster.configs import (
     EVERY_BROKER,
@@ -151,7 +153,7 @@ async def handle_incremental_alter_configs(
         )
         for resource in request.resources
     ]
-    responses = await _alter(wishes, context.broker, validate_only=request.validate_only)
+    responses = await _alter(wishes, context, validate_only=request.validate_only)
     return IncrementalAlterConfigsResponse(responses=responses)
 
 
@@ -168,14 +170,15 @@ async def handle_alter_configs(
         )
         for resource in request.resources
     ]
-    responses = await _alter(wishes, context.broker, validate_only=request.validate_only)
+    responses = await _alter(wishes, context, validate_only=request.validate_only)
     return AlterConfigsResponse(responses=responses)
 
 
 async def _alter(
-    wishes: list[Wish], broker: Broker, *, validate_only: bool
+    wishes: list[Wish], context: Context, *, validate_only: bool
 ) -> tuple[AlteredResource, ...]:
     """Change all resources together; each comes true or is refused alone."""
+    broker = context.broker
     errors: dict[int, ApiError] = {}
     counts = Counter((wish.kind, wish.name) for wish in wishes)
 
@@ -198,7 +201,15 @@ async def _alter(
             await broker.facts.change(decide)
         except ApiError as error:  # of the store: none of them came true
             errors = dict.fromkeys(range(len(wishes)), error)
+        for index, wish in enumerate(wishes):
+            if wish.kind == ResourceKind.CLUSTER_MIRROR:
+                tell_altered(wish.name, _named(wish), errors.get(index), context)
     return tuple(_altered(wish, errors.get(index)) for index, wish in enumerate(wishes))
+
+
+def _named(wish: Wish) -> list[str]:
+    """Give the names of the settings that were asked to be other ones."""
+    return [edit.name for edit in wish.edits or ()] or list(wish.all_anew or ())
 
 
 def _altered(wish: Wish, error: ApiError | None) -> AlteredResource:
@@ -249,7 +260,9 @@ def _change_of_mirror(wish: Wish, image: ClusterImage, _: Broker) -> Change:
         after = altered(MIRROR, now, mirror_settings(now), wish.edits)
     else:
         after = wish.all_anew or {}
-    return mirror_config_set(image, wish.name, after)
+    change = mirror_config_set(image, wish.name, after)
+    checked_settings(after)  # also what only a mirror at work can judge, as its rules for ACLs
+    return change
 
 
 def handle_list_config_resources(

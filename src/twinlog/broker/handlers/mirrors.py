@@ -16,6 +16,7 @@ from twinlog.broker.mirrors.asked_topics import (
     check_decided_at,
     stop_topics,
 )
+from twinlog.broker.mirrors.audit import audited
 from twinlog.broker.mirrors.descriptions import (
     describe_mirror,
     forget_partitions,
@@ -74,6 +75,7 @@ LISTED_BY_DEFAULT: Final = (DesiredState.MIRRORING.name, DesiredState.PAUSED.nam
 UNKNOWN_TOPIC: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+@audited("create")
 async def handle_create_cluster_mirror(
     request: CreateClusterMirrorRequest, context: Context
 ) -> CreateClusterMirrorResponse:
@@ -93,6 +95,7 @@ async def handle_create_cluster_mirror(
     return CreateClusterMirrorResponse()
 
 
+@audited("delete")
 async def handle_delete_cluster_mirror(
     request: DeleteClusterMirrorRequest, context: Context
 ) -> DeleteClusterMirrorResponse:
@@ -123,6 +126,7 @@ async def handle_delete_cluster_mirror(
     return DeleteClusterMirrorResponse()
 
 
+@audited("start")
 async def handle_start_mirror_topics(
     request: StartMirrorTopicsRequest, context: Context
 ) -> MirrorTopicsResponse:
@@ -210,6 +214,7 @@ def _chosen(
     return list(chosen.values()), results
 
 
+@audited("stop")
 async def handle_stop_mirror_topics(
     request: StopMirrorTopicsRequest, context: Context
 ) -> MirrorTopicsResponse:
@@ -231,6 +236,7 @@ async def handle_stop_mirror_topics(
     return _response(results)
 
 
+@audited("pause")
 async def handle_pause_mirror_topics(
     request: PauseMirrorTopicsRequest, context: Context
 ) -> MirrorTopicsResponse:
@@ -238,6 +244,7 @@ async def handle_pause_mirror_topics(
     return await _ask(context.broker, request, pause_topic)
 
 
+@audited("resume")
 async def handle_resume_mirror_topics(
     request: ResumeMirrorTopicsRequest, context: Context
 ) -> MirrorTopicsResponse:
@@ -264,6 +271,7 @@ async def _ask(
     return _response(results)
 
 
+@audited("recover")
 async def handle_recover_mirror_topics(
     request: RecoverMirrorTopicsRequest, context: Context
 ) -> MirrorTopicsResponse:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import Any, Final
 
+from twinlog.broker.mirrors.audit import tell_state, tell_taken_up
 from twinlog.broker.mirrors.cutting import Cut, Cutting
 from twinlog.broker.mirrors.local_log import Step, Write, take_step, write
 from twinlog.broker.mirrors.own_state import OwnState, Save
@@ -186,23 +187,18 @@ class DrivenPartition:
         before = self._machine.state
         effects = self._machine.on(event, self._work.clock.now_ms(), self._work.clock.fraction())
         if self._machine.state != before:
-            self._tell(before)
+            self._tell(event, before)
         for effect in effects:
             if life != self._life:
                 return
             self.carry_out(effect)
 
-    def _tell(self, before: MirrorState) -> None:
-        machine = self._machine
-        fields = {
-            "mirror": self._work.name,
-            "partition": str(self.of),
-            "from": before.name,
-            "to": machine.state.name,
-            "log_end": self.partition.log.end,
-            "error": machine.standing.error,
-        }
-        log.info("mirror partition changed state", extra=fields)
+    def _tell(self, event: on.Event, before: MirrorState) -> None:
+        machine, mirror = self._machine, self._work.name
+        if isinstance(event, on.Started):
+            tell_taken_up(mirror, self.partition, machine)
+        else:
+            tell_state(mirror, self.partition, before, machine)
         if machine.state == MirrorState.STOPPED and self.desired == DesiredState.STOPPED:
             # Not when it is to be started again by now: nobody would close it to writers once more.
             self.partition.release_from_mirror()
