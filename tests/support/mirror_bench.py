@@ -9,6 +9,7 @@ from typing import Any
 from twinlog.broker.clock import Clock
 from twinlog.broker.facts import Facts
 from twinlog.broker.mirror_board import MirrorBoard, MirrorStatus
+from twinlog.broker.mirrors.pulling_back import PullingBack
 from twinlog.broker.mirrors.questions import Questions
 from twinlog.broker.mirrors.source import SourceCluster
 from twinlog.broker.mirrors.work import Fetcher, MirrorWork
@@ -19,7 +20,10 @@ from twinlog.cluster.changes import Change, TopicSet
 from twinlog.cluster.facts import PartitionFact, TopicFact
 from twinlog.cluster.image import ClusterImage
 from twinlog.config.mirror import mirror_settings
-from twinlog.coordination.outcome import Outcome
+from twinlog.coordination.outcome import Outcome, Parked
+from twinlog.groups.commands import CommittedOffset
+from twinlog.groups.settings import GroupSettings
+from twinlog.groups.shard import GroupShard
 from twinlog.mirroring import events as on
 from twinlog.mirroring.shard import MirrorShard, WriteState
 from twinlog.model.errors import ApiError
@@ -58,6 +62,40 @@ class States:
             self.shard.replay(record.key, record.value)
 
 
+class Groups:
+    """The groups of one partition, without a log."""
+
+    def __init__(self) -> None:
+        self.shard = GroupShard(GroupSettings())
+        self.failures: list[ApiError] = []
+        self.run_count = 0
+
+    async def run_everywhere(
+        self, command: Callable[[GroupShard, int], Outcome[Any]], *, timeout_s: float
+    ) -> list[Any]:
+        """Run a command, or fail with the next failure that was prepared."""
+        self.run_count += 1
+        await asyncio.sleep(0)
+        if self.failures:
+            raise self.failures.pop(0)
+        outcome = command(self.shard, 0)
+        for record in outcome.records:
+            self.shard.replay(record.key, record.value)
+        return [outcome.reply]
+
+    def commit(self, group: str, of: TopicPartition, offset: int) -> None:
+        """Let a group have committed that."""
+        made = self.shard.commit_for_mirror(group, {of: CommittedOffset(Offset(offset))})
+        for record in made.records:
+            self.shard.replay(record.key, record.value)
+
+    def offset_of(self, group: str, of: TopicPartition) -> int:
+        """Give where a group stands."""
+        offsets = self.shard.offsets_of(group).reply
+        assert not isinstance(offsets, Parked)
+        return offsets[of].offset
+
+
 class BumpedFacts(Facts):
     """Facts of which only leader epochs change; nothing is stored."""
 
@@ -93,6 +131,7 @@ class Bench:
     def __init__(self, folder: Path, source: Address, tasks: asyncio.TaskGroup) -> None:
         settings = mirror_settings({"bootstrap.servers": str(source), "fetch.wait.max.ms": "10"})
         self.states = States()
+        self.groups = Groups()
         self.facts = BumpedFacts()
         self.waiting = Waiting()
         self.fetchers: list[tuple[BrokerId, int]] = []
@@ -108,6 +147,7 @@ class Bench:
             waiting=self.waiting,
             run_state=self.states.run,
             board=MirrorBoard(),
+            offsets=PullingBack(self.groups.run_everywhere, lambda: 1),
             status=MirrorStatus(),
             start_fetcher=self._started,
         )

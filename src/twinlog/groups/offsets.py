@@ -8,7 +8,7 @@ from twinlog.groups.classic import ClassicGroup
 from twinlog.groups.classic_states import ClassicState
 from twinlog.groups.commands import CommittedOffset
 from twinlog.groups.records import offset_tombstone
-from twinlog.model.ids import TopicName, TopicPartition
+from twinlog.model.ids import Offset, TopicName, TopicPartition
 
 GroupOffsets = Mapping[TopicPartition, CommittedOffset]
 
@@ -44,6 +44,17 @@ class Offsets:
             for group_id, offsets in self._by_group.items()
             if any(committed.brought_by == mirror for committed in offsets.values())
         )
+
+    def beyond(
+        self, ends: Mapping[TopicPartition, Offset]
+    ) -> list[tuple[str, TopicPartition, CommittedOffset]]:
+        """Give every group's offsets that are above the end given for their partition."""
+        return [
+            (group_id, of, committed)
+            for group_id, offsets in self._by_group.items()
+            for of, committed in offsets.items()
+            if of in ends and committed.offset > ends[of]
+        ]
 
     def tombstones(self, group_id: str, which: Iterable[TopicPartition]) -> list[StateRecord]:
         """Give the records that delete these offsets of a group, where it has them."""

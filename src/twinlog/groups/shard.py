@@ -1,7 +1,7 @@
 """The groups of one partition of ``__consumer_offsets``: routes each command to its group."""
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from twinlog.coordination.outcome import Answer, Outcome, Parked, StateRecord, Ticket
@@ -39,7 +39,7 @@ from twinlog.groups.records import (
 )
 from twinlog.groups.settings import GroupSettings
 from twinlog.model.errors import ApiError, ErrorCode
-from twinlog.model.ids import TopicName, TopicPartition
+from twinlog.model.ids import NO_EPOCH, Offset, TopicName, TopicPartition
 
 EXPIRY: Final = "offset expiry"
 CLASSIC: Final = "Classic"
@@ -263,6 +263,21 @@ class GroupShard:
             if committed is not None
         ]
         return Outcome(None, (*records, *self._offsets.tombstones(group_id, gone)))
+
+    def pull_back(self, ends: Mapping[TopicPartition, Offset]) -> Outcome[int]:
+        """Set offsets beyond where a log will end to there; the reply is how many they were.
+
+        Other records come to stand behind that end, which nobody here has read. Also a group with
+        members is pulled back: what they read is gone.
+        """
+        beyond = self._offsets.beyond(ends)
+        records = tuple(
+            offset_record(
+                group_id, of, replace(one, offset=ends[of], leader_epoch=NO_EPOCH, metadata="")
+            )
+            for group_id, of, one in beyond
+        )
+        return Outcome(len(records), records)
 
     # What operators ask.
 

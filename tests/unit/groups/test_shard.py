@@ -13,7 +13,7 @@ from twinlog.groups.commands import (
 from twinlog.groups.settings import GroupSettings
 from twinlog.groups.shard import GroupShard
 from twinlog.model.errors import ApiError, ErrorCode
-from twinlog.model.ids import Offset, TopicName, TopicPartition
+from twinlog.model.ids import LeaderEpoch, Offset, TopicName, TopicPartition
 
 T = TypeVar("T")
 OF = TopicPartition(TopicName("orders"), 0)
@@ -176,6 +176,23 @@ def test_a_mirror_never_touches_a_group_that_lives_here() -> None:
     assert caught.value.code is ErrorCode.NON_EMPTY_GROUP
     player.play("4000ms leave a")
     assert player.shard.is_active(GROUP).reply is False
+
+
+def test_also_a_group_that_lives_here_is_pulled_back_behind_what_is_cut_off() -> None:
+    shard = a_stable_group().shard
+    own = CommittedOffset(Offset(5), LeaderEpoch(3), committed_at_ms=6)
+    claim = MemberClaim(GROUP, "a-1", 1)
+    take(shard, shard.commit_offsets(CommitOffsets(claim, ((OF, own),)), 4_000))
+    brought = CommittedOffset(Offset(9), metadata="m", committed_at_ms=7, brought_by="m")
+    take(shard, shard.commit_for_mirror("other", {OF: brought, OTHER: brought}))
+    assert take(shard, shard.pull_back({OF: Offset(6)})) == 1
+    pulled = CommittedOffset(Offset(6), committed_at_ms=7, brought_by="m")
+    assert take(shard, shard.offsets_of("other")) == {OF: pulled, OTHER: brought}
+    assert take(shard, shard.pull_back({OF: Offset(4)})) == 2
+    assert take(shard, shard.offsets_of(GROUP)) == {
+        OF: CommittedOffset(Offset(4), committed_at_ms=6)
+    }
+    assert take(shard, shard.pull_back({OF: Offset(4)})) == 0
 
 
 def test_unknown_records_are_passed_over() -> None:

@@ -15,11 +15,12 @@ from twinlog.broker.mirror_board import MirrorBoard, MirrorStatus
 from twinlog.broker.mirrors.descriptions import forget_partitions, known_partitions
 from twinlog.broker.mirrors.driven import DrivenPartition
 from twinlog.broker.mirrors.own_topics import desired_state
+from twinlog.broker.mirrors.pulling_back import PullingBack
 from twinlog.broker.mirrors.questions import Questions
 from twinlog.broker.mirrors.source import SourceCluster, checked_settings
 from twinlog.broker.mirrors.work import Fetcher, MirrorWork
 from twinlog.broker.partitions import Partition
-from twinlog.cluster.facts import MirrorFact, TopicFact
+from twinlog.cluster.facts import CONSUMER_OFFSETS, MirrorFact, TopicFact
 from twinlog.cluster.image import ClusterImage
 from twinlog.config import mirror as keys
 from twinlog.config import mirror_broker as broker_keys
@@ -219,9 +220,15 @@ class MirrorStates:
             run_state=broker.mirror_states.run,
             board=self._board,
             status=running.status,
+            offsets=PullingBack(broker.groups.run_everywhere, self._group_shard_count),
             start_fetcher=self._start_fetcher,
             fetcher_count=broker.settings[broker_keys.MIRROR_NUM_REPLICA_FETCHERS],
         )
+
+    def _group_shard_count(self) -> int:
+        topic = self._broker.facts.image.topics.get(CONSUMER_OFFSETS)
+        partitions = topic.partitions if topic is not None else ()
+        return sum(partition.leader == self._broker.broker_id for partition in partitions)
 
     def _is_same_topic(self, name: TopicName, source_id: TopicId) -> bool:
         """Compare ids; a source that gives none leaves nothing to compare."""

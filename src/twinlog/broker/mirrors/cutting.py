@@ -38,6 +38,7 @@ class Cutting:
         """
         gap, self.gap = self.gap, None
         saved = await self._save(cut, is_wanted)
+        await self._pull_offsets_back(cut)
         if not is_wanted():
             return False
         losses = [*self._lost_in(gap), *self._lost_by(cut, saved)]
@@ -52,6 +53,15 @@ class Cutting:
             case do.RestartAt(start):
                 self.partition.restart_at(start)
         return True
+
+    async def _pull_offsets_back(self, cut: Cut) -> None:
+        """Let no group stand beyond the cut; what it had read there is not what comes there."""
+        if isinstance(cut, do.TruncateTo):
+            tail = self.partition.log.tail_from(cut.end)
+            end = cut.end if tail is None else min(cut.end, tail.first)
+            await self.work.offsets.pull_back(self.partition.of, end)
+        elif cut.ours_from is not None and self.partition.log.end > self.partition.log.start:
+            await self.work.offsets.pull_back(self.partition.of, min(cut.ours_from, cut.start))
 
     async def _save(self, cut: Cut, is_wanted: Callable[[], bool]) -> SavedTail | None:
         first = cut.end if isinstance(cut, do.TruncateTo) else cut.ours_from

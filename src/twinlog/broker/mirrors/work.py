@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 from twinlog.broker.clock import Clock
 from twinlog.broker.facts import Facts
 from twinlog.broker.mirror_board import LossKind, MirrorBoard, MirrorStatus
+from twinlog.broker.mirrors.pulling_back import PullingBack
 from twinlog.broker.mirrors.questions import Questions
 from twinlog.broker.mirrors.source import SourceCluster
 from twinlog.broker.waiting import Waiting
@@ -65,6 +66,7 @@ class MirrorWork:
     run_state: RunState
     board: MirrorBoard
     status: MirrorStatus
+    offsets: PullingBack
     start_fetcher: Callable[["MirrorWork", BrokerId, int, Fetcher], Coroutine[Any, Any, None]]
     fetcher_count: int = 1
     saving: asyncio.Lock = field(default_factory=asyncio.Lock)

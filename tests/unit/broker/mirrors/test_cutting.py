@@ -87,6 +87,33 @@ async def test_what_the_source_has_deleted_is_told_and_not_saved(tmp_path: Path)
     assert cutting.gap is None
 
 
+@pytest.mark.parametrize(
+    ("cut", "kept"),
+    [
+        (do.TruncateTo(Offset(4), "why", 0), 3),
+        (do.RestartAt(Offset(9), "from scratch", 0, Offset(0)), 0),
+        (do.RestartAt(Offset(9), "a gap", 0, None), 5),
+    ],
+    ids=["cut", "restart", "gap"],
+)
+async def test_no_group_stands_where_other_records_will(
+    tmp_path: Path, cut: Cut, kept: int
+) -> None:
+    async with mirror_bench(tmp_path) as bench:
+        cutting = cutting_in(bench, FIRST, SECOND)
+        of = cutting.partition.of
+        bench.groups.commit("beyond", of, 5)
+        bench.groups.commit("below", of, 0)
+        bench.groups.failures.append(ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "loading"))
+        if kept != 5:
+            with pytest.raises(ApiError):
+                await cutting.carry_out(cut, lambda: True)
+            assert cutting.partition.log.end == 6
+        assert await cutting.carry_out(cut, lambda: True)
+        assert bench.groups.offset_of("beyond", of) == kept
+        assert bench.groups.offset_of("below", of) == 0
+
+
 async def test_where_nothing_goes_nothing_is_told(tmp_path: Path) -> None:
     async with mirror_bench(tmp_path) as bench:
         cutting = cutting_in(bench)

@@ -1,0 +1,46 @@
+"""Pulls the groups' offsets back to where a log is about to be cut.
+
+A group that was read here before a failover may have committed beyond the cut. Other records come
+to stand there, and a group that went on from its old offset would never see them.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from twinlog.model.errors import ApiError, ErrorCode
+from twinlog.model.ids import Offset, TopicPartition
+
+TIMEOUT_S: Final = 5.0
+
+
+@dataclass(slots=True)
+class PullingBack:
+    """The offsets of all groups here; what is asked at about once is done together."""
+
+    run_everywhere: Callable[..., Coroutine[Any, Any, list[Any]]]
+    """``context.Coordinators.run_everywhere`` of the groups."""
+    shard_count: Callable[[], int]
+    """How many shards there are to answer."""
+    _ends: dict[TopicPartition, Offset] = field(default_factory=dict)
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def pull_back(self, of: TopicPartition, end: Offset) -> None:
+        """Return when no group stands beyond ``end``. Raises ApiError, also while a shard loads."""
+        self._ends[of] = end
+        async with self._lock:
+            if of not in self._ends:
+                return  # somebody took it along
+            ends, self._ends = self._ends, {}
+            try:
+                told = await self.run_everywhere(
+                    lambda shard, _: shard.pull_back(ends), timeout_s=TIMEOUT_S
+                )
+                count = self.shard_count()
+                if len(told) < count:
+                    why = f"{len(told)} of {count} partitions of groups are loaded"
+                    raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, why)
+            except BaseException:
+                self._ends = {**ends, **self._ends}
+                raise
