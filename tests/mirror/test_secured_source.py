@@ -8,11 +8,14 @@ from typing import Final
 import pytest
 
 from support.cluster_admin import offsets_of
+from support.kafka_install import KAFKA_2_1, require
+from support.kafka_node import KafkaNode
 from support.mirror import CommandRun, Mirror, Partition, twinlog_command
 from support.secured_kafka import (
     NEEDED,
     REAUTHENTICATION_MS,
     SCRAM_MODULE,
+    OldSecuredKafka,
     SecuredKafka,
     as_keywords,
     in_properties,
@@ -37,7 +40,7 @@ WAYS: Final = [
 ]
 
 
-def produce(kafka: SecuredKafka, topic: str, count: int = 200) -> None:
+def produce(kafka: KafkaNode, topic: str, count: int = 200) -> None:
     """Write records of a kilobyte to both partitions, in several codecs."""
     for codec in ("none", "lz4", "zstd"):
         producer = producer_of(kafka, compression_type=codec)
@@ -46,7 +49,7 @@ def produce(kafka: SecuredKafka, topic: str, count: int = 200) -> None:
         flush(producer)
 
 
-def filled(kafka: SecuredKafka, topic: str) -> list[Partition]:
+def filled(kafka: KafkaNode, topic: str) -> list[Partition]:
     """Make a topic of two partitions and fill it."""
     kafka.create_topic(topic, partitions=2)
     produce(kafka, topic)
@@ -88,6 +91,29 @@ def test_a_secured_source_is_mirrored_byte_for_byte(
     mirror.await_caught_up(partitions)
     compared = mirror.assert_equal(partitions)
     assert sum(each.equal_batches for each in compared) > 10
+
+
+def test_kafka_2_1_is_reached_by_a_login_too(
+    twinlog: TwinlogProcess, fresh: str, tmp_path: Path
+) -> None:
+    require(KAFKA_2_1)
+    kafka = OldSecuredKafka(tmp_path / "kafka-2.1")
+    try:
+        kafka.start()
+        partitions = filled(kafka, fresh)
+        mirror = Mirror(twinlog, kafka, "old")
+        given = {
+            "bootstrap_servers": f"127.0.0.1:{kafka.sasl_port}",
+            "security_protocol": "SASL_PLAINTEXT",
+        }
+        with pytest.raises(AssertionError, match="SASL_AUTHENTICATION_FAILED"):
+            mirror.create(**given, sasl_jaas_config=in_properties(jaas("wrong")))
+        mirror.create(**given, sasl_jaas_config=in_properties(jaas()))
+        mirror.start([fresh])
+        mirror.await_caught_up(partitions)
+        mirror.assert_equal(partitions)
+    finally:
+        kafka.stop()
 
 
 def test_every_kind_of_batch_arrives_unchanged_over_tls_and_a_login(

@@ -1,11 +1,15 @@
 """What a mirror's user may not do at a real source stops that alone, and goes on once it may."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from support.java_tools import main_class
+from support.jvm import run_tool
+from support.kafka_install import KAFKA_4
 from support.mirror import Mirror, Partition, twinlog_command
 from support.positions import committed_offset
 from support.secured_kafka import (
@@ -29,6 +33,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.cluster, pytest.mark.slow]
 
 SCRAM: Final = "SCRAM-SHA-256"
 PASSWORD: Final = "of-a-user-with-few-rights"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "mirroring.md"
+ACLS_COMMAND: Final = "kafka-acls.sh --bootstrap-server SOURCE --add "
 ON_CLUSTER: Final = (CLUSTER, CLUSTER_NAME, DESCRIBE)
 
 
@@ -250,3 +256,27 @@ def test_acls_that_may_not_be_seen_are_told_and_the_rest_goes_on(
         lambda: str(limited.task("acls")),
         timeout_s=60,
     )
+
+
+def test_the_permissions_of_the_page_are_what_a_mirror_needs(limited: Limited, fresh: str) -> None:
+    kafka, mirror = limited.kafka, limited.mirror
+    partitions = limited.make(fresh)
+    commit(kafka, fresh, {(fresh, 0): 5})
+    commands = [line for line in PAGE.read_text().splitlines() if line.startswith(ACLS_COMMAND)]
+    assert len(commands) == 3
+    for command in commands:
+        given = command.replace("SOURCE", kafka.bootstrap).replace(
+            "User:mirror", f"User:{limited.user}"
+        )
+        run_tool(KAFKA_4, main_class(KAFKA_4, "AclCommand"), *shlex.split(given)[1:])
+    mirror.start([fresh])
+    mirror.await_caught_up(partitions)
+    wait_until(
+        lambda: committed_offset(mirror.twinlog, fresh, fresh) == 5,
+        "the group's offsets are there",
+        timeout_s=60,
+    )
+    for task in ("topics", "topic configs", "group offsets"):
+        limited.await_task(task, "OK")
+    assert limited.task("acls")["state"] != "FAILED"
+    mirror.assert_equal(partitions)

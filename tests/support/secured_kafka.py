@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
 )
 
 from support.certificates import Certificates
-from support.kafka_install import KAFKA_4
+from support.kafka_install import KAFKA_2_1, KAFKA_4
 from support.kafka_node import KafkaNode
 from support.server_process import free_port
 
@@ -116,6 +116,24 @@ class SecuredKafka(KafkaNode):
         filters = [_binding_filter(acl, user) for acl in acls]
         for done in admin.delete_acls(filters).values():
             assert done.result(timeout=20), "there was nothing to take back"
+
+
+class OldSecuredKafka(KafkaNode):
+    """Kafka 2.1 with a port that wants a login by PLAIN."""
+
+    def __init__(self, folder: Path) -> None:
+        self.sasl_port = free_port()
+        super().__init__(folder, version=KAFKA_2_1)
+
+    def _zookeeper_settings(self) -> dict[str, str]:
+        plain = super()._zookeeper_settings()
+        login = f"{PLAIN_MODULE} required user_{USER}={_quoted(PASSWORD)};"
+        return {
+            **plain,
+            "listeners": f"{plain['listeners']},SASL_PLAINTEXT://127.0.0.1:{self.sasl_port}",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config": in_properties(login),
+        }
 
 
 def reaching(
