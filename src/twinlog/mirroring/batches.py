@@ -30,7 +30,6 @@ class Walk:
     count: int
     problem: str | None = None
     problem_offset: Offset = Offset(-1)
-    is_old_format: bool = False
 
 
 def walk(records: Buffer, expected: Offset) -> Walk:
@@ -46,7 +45,6 @@ def walk(records: Buffer, expected: Offset) -> Walk:
     epoch: int = NO_EPOCH
     base: int = expected
     problem: str | None = None
-    is_old = False
     unpack = _HEAD.unpack_from
     while position + _HEAD_BYTES <= size:
         base, length, batch_epoch, magic, _, _, last_delta = unpack(records, position)
@@ -56,7 +54,6 @@ def walk(records: Buffer, expected: Offset) -> Walk:
         last = base + last_delta
         if magic != _MAGIC or length < _LENGTH_MIN or last_delta < 0 or batch_epoch < epoch:
             problem = _problem(magic, length, last_delta, batch_epoch, epoch)
-            is_old = magic in (0, 1)
             break
         if (base < following and count) or last < following:
             problem = f"its offsets {base} to {last} do not continue the log at {following}"
@@ -74,7 +71,6 @@ def walk(records: Buffer, expected: Offset) -> Walk:
         count=count,
         problem=problem,
         problem_offset=Offset(base),
-        is_old_format=is_old,
     )
 
 

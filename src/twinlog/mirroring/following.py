@@ -40,7 +40,6 @@ class BadBatch:
 
     offset: Offset
     why: str
-    is_retryable: bool
 
 
 Obstacle = EpochTooHigh | MetadataIsOld | BadBatch
@@ -118,9 +117,7 @@ class Following:
         if not walked.count:
             if walked.problem is None:
                 return None
-            return BadBatch(
-                walked.problem_offset, walked.problem, is_retryable=not walked.is_old_format
-            )
+            return BadBatch(walked.problem_offset, walked.problem)
         if walked.last_epoch > own_epoch:
             return EpochTooHigh(walked.last_epoch)
         if NO_EPOCH != self.source_epoch < walked.last_epoch:
@@ -134,7 +131,6 @@ class Following:
                 walked.first_offset,
                 f"it begins before the end of the log here, {self.log_end}: the source's batches "
                 "are not those mirrored so far",
-                is_retryable=True,
             )
         return None
 

@@ -360,8 +360,9 @@ class PartitionMirror:
                 return self._save(MirrorState.EPOCH_FENCING)
             case MetadataIsOld(why):
                 return self._wait_out(why)
-            case BadBatch(offset, why, is_retryable):
-                return self._fail(f"batch at offset {offset}: {why}", is_retryable=is_retryable)
+            case BadBatch(offset, why):
+                # Tried again, whatever it says: a bit may have been spoilt that no checksum covers.
+                return self._fail(f"batch at offset {offset}: {why}")
             case _:
                 assert_never(obstacle)
 
