@@ -222,7 +222,7 @@ class TestFromKafka:
         self, any_kafka: KafkaNode, twinlog: TwinlogProcess, fresh: str, spec: str
     ) -> None:
         of = (fresh, 0)
-        any_kafka.create_topic(fresh)
+        any_kafka.create_topic(fresh, config={"retention.ms": "-1"})
         _produce(any_kafka, fresh, 0, 200)
         mirror = Mirror(twinlog, any_kafka, "from-a-time")
         mirror.create(mirror_start_offset_spec=spec)
@@ -238,7 +238,7 @@ class TestFromKafka:
         self, any_kafka: KafkaNode, tmp_path: Path, fresh: str
     ) -> None:
         of = (fresh, 0)
-        any_kafka.create_topic(fresh)
+        any_kafka.create_topic(fresh, config={"retention.ms": "-1"})
         _produce(any_kafka, fresh, 0, 100)
         twinlog = DyingTwinlog(tmp_path / "dying")
         mirror = Mirror(twinlog, any_kafka, "from-the-latest")

@@ -12,6 +12,7 @@ from twinlog.broker.partitions import Partitions
 from twinlog.broker.producer_ids import ProducerIdBlocks
 from twinlog.broker.request_counts import RequestCounts
 from twinlog.broker.waiting import Waiting
+from twinlog.cluster.configs import broker_settings
 from twinlog.config.declare import Settings
 from twinlog.coordination.outcome import Outcome
 from twinlog.model.ids import BrokerId
@@ -71,6 +72,11 @@ class Broker:
     producer_ids: ProducerIdBlocks = field(default_factory=ProducerIdBlocks)
     mirrors: MirrorBoard = field(default_factory=MirrorBoard)
     requests: RequestCounts = field(default_factory=RequestCounts)
+
+    @property
+    def effective_settings(self) -> Settings:
+        """The settings of the broker's file, and over them what was set at run time."""
+        return broker_settings(self.settings, self.facts.image, self.broker_id)
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from twinlog.mirroring.lag import LagInputs
 from twinlog.mirroring.states import MirrorState
+from twinlog.mirroring.throttle import Throttle
 from twinlog.model.ids import TopicPartition
 
 TOPICS: Final = "topics"
@@ -86,6 +87,8 @@ class MirrorBoard:
         """Those of all mirrors, also of deleted ones."""
         self.recover_wanted: Final[set[TopicPartition]] = set()
         self.wake: Final = asyncio.Event()
+        self.throttle: Final = Throttle()
+        """What all throttled partitions of this broker may fetch together."""
 
     def begin(self, mirror: str, status: MirrorStatus, now_ms: int) -> None:
         """Take in a mirror that goes to work here; its numbers go on where they were."""

@@ -99,10 +99,9 @@ MIRROR_REPLICATION_THROTTLED_RATE: Final = Setting(
     "mirror.replication.throttled.rate",
     Kind.LONG,
     LONG_MAX,
-    "Bytes a second that throttled mirror partitions fetch together.",
+    "Bytes a second that throttled mirror partitions fetch together on a broker.",
     at_least(0),
     Update.PER_BROKER,
-    is_idle=True,
 )
 MIRROR_AUDIT_LOG: Final[Setting[str | None]] = Setting(
     "mirror.audit.log",

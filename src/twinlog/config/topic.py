@@ -211,10 +211,10 @@ MIRROR_REPLICATION_THROTTLED_REPLICAS: Final[Setting[tuple[str, ...]]] = Setting
     "mirror.replication.throttled.replicas",
     Kind.LIST,
     (),
-    "Replicas whose fetching from a mirror's source is slowed down, as partition:broker.",
+    "Replicas whose fetching from a mirror's source is slowed down, as partition:broker; * is all. "
+    "The broker's mirror.replication.throttled.rate says how far.",
     THROTTLED_REPLICAS,
     Update.CLUSTER_WIDE,
-    is_idle=True,
 )
 MIRROR_SUPPORT_UNCLEAN_LEADER_ELECTION: Final = Setting(
     "mirror.support.unclean.leader.election",

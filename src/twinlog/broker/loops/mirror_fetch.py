@@ -90,12 +90,17 @@ class MirrorFetch:
                     await self._rest()
                     continue
                 await self.step()
+                if self._fetcher.plan.asks_nothing:
+                    await self._await_throttle()
         finally:
             await self._close()
 
     async def step(self) -> None:
         """Make one request and hand on its answer."""
         plan = self._fetcher.plan
+        held_ms = self._hold_throttled()
+        if plan.asks_nothing:
+            return
         try:
             connection = await self._connected()
             version = connection.version_of(FETCH)
@@ -103,7 +108,7 @@ class MirrorFetch:
             if not planned.uses_ids:
                 version = min(version, NAMES_UNTIL)
             response = await connection.call(
-                FETCH, self._request(planned), timeout_s=self._timeout_s, version=version
+                FETCH, self._request(planned, held_ms), timeout_s=self._timeout_s, version=version
             )
             if response.error_code in _SESSION_ERRORS and not planned.is_full:
                 plan.lose_session(is_known=response.error_code != _SESSION_ERRORS[0])
@@ -178,8 +183,10 @@ class MirrorFetch:
                     order.turn,
                 )
             )
+            if records and of in self._work.throttled:
+                self._work.board.throttle.record(len(records), self._work.clock.now_ms())
 
-    def _request(self, planned: PlannedFetch) -> FetchRequest:
+    def _request(self, planned: PlannedFetch, held_ms: int) -> FetchRequest:
         topics: dict[TopicName, list[FetchPartition]] = {}
         for of, order in planned.asked:
             topics.setdefault(of.topic, []).append(
@@ -195,7 +202,7 @@ class MirrorFetch:
         for of, topic_id in planned.forgotten:
             forgotten.setdefault((of.topic, topic_id), []).append(of.partition)
         return FetchRequest(
-            max_wait_ms=self._wait_ms,
+            max_wait_ms=min(self._wait_ms, held_ms) if held_ms else self._wait_ms,
             min_bytes=self._min_bytes,
             max_bytes=self._response_bytes,
             session_id=planned.session_id,
@@ -213,6 +220,26 @@ class MirrorFetch:
                 for (name, topic_id), partitions in forgotten.items()
             ),
         )
+
+    # Throttle
+
+    def _hold_throttled(self) -> int:
+        """Leave throttled partitions out while the rate is exceeded; give for how long it is.
+
+        Being level with the source exempts none (KIP-1279), and the others are not held up.
+        """
+        throttled, throttle = self._work.throttled, self._work.board.throttle
+        held_ms = throttle.wait_ms(self._work.clock.now_ms()) if throttled else 0
+        self._fetcher.plan.hold(throttled if held_ms else frozenset())
+        return held_ms
+
+    async def _await_throttle(self) -> None:
+        """Wait until throttled partitions may go on, or there is something else to fetch."""
+        wait_ms = self._work.board.throttle.wait_ms(self._work.clock.now_ms())
+        self._fetcher.wake.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_ms / 1000):
+                await self._fetcher.wake.wait()
 
     def _id_of(self, topic: TopicName) -> TopicId:
         return self._work.source.topic_id(topic)

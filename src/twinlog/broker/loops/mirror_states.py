@@ -1,12 +1,12 @@
 """Runs every mirror of the cluster image that has work here: its partitions, loops, connections.
 
-A mirror whose connection settings change is stopped and begun again; filters are read anew.
+A mirror whose connection settings change is stopped and begun again; filters, and what decides for
+its partitions, are read anew.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import replace
 from typing import Any, Final
 
 from twinlog.broker.context import Broker
@@ -15,6 +15,7 @@ from twinlog.broker.mirror_board import MirrorBoard, MirrorStatus
 from twinlog.broker.mirrors.descriptions import forget_partitions, known_partitions
 from twinlog.broker.mirrors.driven import DrivenPartition
 from twinlog.broker.mirrors.own_topics import desired_state
+from twinlog.broker.mirrors.policies import policy_of, throttled_partitions
 from twinlog.broker.mirrors.pulling_back import PullingBack
 from twinlog.broker.mirrors.questions import Questions
 from twinlog.broker.mirrors.source import SourceCluster, checked_settings
@@ -25,17 +26,16 @@ from twinlog.cluster.image import ClusterImage
 from twinlog.config import mirror as keys
 from twinlog.config import mirror_broker as broker_keys
 from twinlog.config.declare import Settings
-from twinlog.config.mirror_start import EARLIEST, MIRROR_START_OFFSET_SPEC, start_timestamp_ms
-from twinlog.config.topic import MIRROR_SUPPORT_UNCLEAN_LEADER_ELECTION, topic_settings
+from twinlog.config.mirror_start import MIRROR_START_OFFSET_SPEC
 from twinlog.mirroring import events as on
-from twinlog.mirroring.policy import GapPolicy, MirrorPolicy, RetryPolicy, StartSpec
+from twinlog.mirroring.policy import MirrorPolicy
 from twinlog.model.errors import ApiError, DiskError, SettingsError, WireError
 from twinlog.model.ids import NO_TOPIC_ID, BrokerId, TopicId, TopicName, TopicPartition
 
 log = logging.getLogger(__name__)
 
 BEGIN_AGAIN_S: Final = 5.0
-_FILTERS: Final = frozenset(
+_READ_ANEW: Final = frozenset(
     setting.name
     for setting in (
         keys.TOPICS_INCLUDE,
@@ -43,6 +43,9 @@ _FILTERS: Final = frozenset(
         keys.GROUPS_INCLUDE,
         keys.GROUPS_EXCLUDE,
         keys.ACLS_INCLUDE,
+        keys.TOPIC_PROPERTIES_EXCLUDE,
+        keys.MIRROR_GAP_POLICY,
+        MIRROR_START_OFFSET_SPEC,
     )
 )
 _FAILURES: Final = (ApiError, WireError, DiskError, SettingsError, AssertionError, OSError)
@@ -62,9 +65,16 @@ class _Running:
         self.driven: Final[dict[TopicPartition, DrivenPartition]] = {}
 
     def needs_new_connections(self, fact: MirrorFact) -> bool:
-        """Tell whether more than filters has changed."""
-        mine = {key: value for key, value in self.config.items() if key not in _FILTERS}
-        return mine != {key: value for key, value in fact.config.items() if key not in _FILTERS}
+        """Tell whether more has changed than what is read anew."""
+        mine, its = (
+            {key: value for key, value in config.items() if key not in _READ_ANEW}
+            for config in (self.config, fact.config)
+        )
+        return mine != its
+
+    def has_other_fetchers(self, count: int) -> bool:
+        """Tell whether its partitions are spread over another number of fetchers."""
+        return self.work is not None and self.work.fetcher_count != count
 
 
 class MirrorStates:
@@ -84,10 +94,14 @@ class MirrorStates:
         self._start_sync: Final = start_sync
         self._running: Final[dict[str, _Running]] = {}
         self._forgotten: Final[set[str]] = set()
+        self._settings = broker.effective_settings
+        self._has_new_settings = True
 
     def on_image(self, before: ClusterImage, after: ClusterImage) -> None:
-        """Wake the task when mirrors or topics have changed."""
-        if before.mirrors is after.mirrors and before.topics is after.topics and self._running:
+        """Wake the task when mirrors, topics or settings of brokers have changed."""
+        if before.broker_configs is not after.broker_configs:
+            self._has_new_settings = True
+        elif before.mirrors is after.mirrors and before.topics is after.topics and self._running:
             return
         self._forgotten.update(before.mirrors.keys() - after.mirrors.keys())
         self._board.wake.set()
@@ -109,9 +123,11 @@ class MirrorStates:
     async def step(self, tasks: asyncio.TaskGroup) -> None:
         """Begin, end and update mirrors as the image says."""
         image = self._broker.facts.image
+        self._take_settings()
         for name, running in tuple(self._running.items()):
             fact = image.mirrors.get(name)
-            if fact is None or running.needs_new_connections(fact):
+            is_other = fact is None or running.needs_new_connections(fact)
+            if is_other or running.has_other_fetchers(self._fetcher_count):
                 await self._end(name, running)
         for name in tuple(self._forgotten):
             tasks.create_task(self._forget(name))
@@ -129,6 +145,25 @@ class MirrorStates:
             for of in wanted:
                 if of in running.driven:
                     running.driven[of].deliver(on.RecoverAsked())
+
+    def _take_settings(self) -> None:
+        """Take over what was set for this broker at run time since."""
+        if not self._has_new_settings:
+            return
+        self._has_new_settings = False
+        self._settings = self._broker.effective_settings
+        rate: int = self._settings[broker_keys.MIRROR_REPLICATION_THROTTLED_RATE]
+        if self._board.throttle.set_rate(rate, self._broker.clock.now_ms()):
+            for running in self._running.values():
+                if running.work is not None:
+                    running.work.wake_fetchers()
+        for running in self._running.values():
+            running.status.refresh_wanted.set()
+
+    @property
+    def _fetcher_count(self) -> int:
+        count: int = self._settings[broker_keys.MIRROR_NUM_REPLICA_FETCHERS]
+        return count
 
     async def _end(self, name: str, running: _Running) -> None:
         del self._running[name]
@@ -222,7 +257,7 @@ class MirrorStates:
             status=running.status,
             offsets=PullingBack(broker.groups.run_everywhere, self._group_shard_count),
             start_fetcher=self._start_fetcher,
-            fetcher_count=broker.settings[broker_keys.MIRROR_NUM_REPLICA_FETCHERS],
+            fetcher_count=self._fetcher_count,
         )
 
     def _group_shard_count(self) -> int:
@@ -254,9 +289,10 @@ class MirrorStates:
             is_first = partition.of.partition < topic.mirror.first_partitions
             policy = policies.get((topic.name, is_first))
             if policy is None:
-                policy = self._policy_of(topic, work, is_first=is_first)
+                policy = policy_of(topic, work.settings, self._settings, is_first=is_first)
                 policies[topic.name, is_first] = policy
-            if driven is not None and driven.partition is partition and driven.policy == policy:
+            if driven is not None and driven.partition is partition:
+                driven.follow(policy)
                 driven.leader_epoch_seen()
                 driven.want(desired)
                 continue
@@ -270,6 +306,13 @@ class MirrorStates:
             running.driven.pop(of).close()
             work.receivers.pop(of, None)
             running.status.partitions.pop(of, None)
+        work.throttle(
+            frozenset(
+                of
+                for topic in self._broker.facts.image.topics_of_mirror(fact.name)
+                for of in throttled_partitions(topic, self._settings, self._broker.broker_id)
+            )
+        )
 
     def _partitions_of(self, mirror: str) -> Iterator[tuple[TopicFact, Partition]]:
         for topic in self._broker.facts.image.topics_of_mirror(mirror):
@@ -277,28 +320,3 @@ class MirrorStates:
                 partition = self._broker.partitions.find(TopicPartition(topic.name, index))
                 if partition is not None:
                     yield topic, partition
-
-    def _policy_of(self, topic: TopicFact, work: MirrorWork, *, is_first: bool) -> MirrorPolicy:
-        """Give the policy of partitions; the first of a topic begin where the operator wants."""
-        settings = topic_settings(topic.config, self._broker.settings)
-        policy = _policy(
-            work.settings,
-            self._broker.settings,
-            supports_unclean=settings[MIRROR_SUPPORT_UNCLEAN_LEADER_ELECTION],
-        )
-        spec: str = work.settings[MIRROR_START_OFFSET_SPEC]
-        if is_first and spec != EARLIEST:
-            policy = replace(policy, start=StartSpec(spec, start_timestamp_ms(spec)))
-        return policy
-
-
-def _policy(mirror: Settings, broker: Settings, *, supports_unclean: bool) -> MirrorPolicy:
-    return MirrorPolicy(
-        gap=GapPolicy(mirror[keys.MIRROR_GAP_POLICY]),
-        supports_unclean_election=supports_unclean,
-        failed=RetryPolicy(
-            backoff_ms_min=broker[broker_keys.MIRROR_FAILED_RETRY_INITIAL_BACKOFF_MS],
-            backoff_ms_max=broker[broker_keys.MIRROR_FAILED_RETRY_MAX_BACKOFF_MS],
-            attempts_max=broker[broker_keys.MIRROR_FAILED_RETRY_MAX_ATTEMPTS],
-        ),
-    )

@@ -65,9 +65,8 @@ class MirrorSync:
         self._broker: Final = broker
         self._suspicions: Final = Suspicions()
         self._groups: Final = GroupFollowing(work, broker)
-        refresh_ms: int = broker.settings[broker_keys.MIRROR_METADATA_REFRESH_INTERVAL_MS]
         groups_ms: int = work.settings[keys.GROUPS_SYNC_INTERVAL_MS]
-        refresh_s = refresh_ms / 1000 or NEVER_S
+        refresh_s = self._refresh_s
         self._topics: Final = Job(TOPICS, refresh_s, self.sync_topics)
         self._acls: Final = Job(ACLS, refresh_s, AclFollowing(work).sync)
         self._jobs: Final = (
@@ -76,12 +75,19 @@ class MirrorSync:
             self._acls,
         )
 
+    @property
+    def _refresh_s(self) -> float:
+        settings = self._broker.effective_settings
+        refresh_ms: int = settings[broker_keys.MIRROR_METADATA_REFRESH_INTERVAL_MS]
+        return refresh_ms / 1000 or NEVER_S
+
     async def run(self) -> None:
         """Do every job in its time, for ever."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._follow_leaders())
             loop = asyncio.get_running_loop()
             while True:
+                self._topics.interval_s = self._acls.interval_s = self._refresh_s
                 for job in self._jobs:
                     if job.due_s <= loop.time():
                         await self._attempt(job)

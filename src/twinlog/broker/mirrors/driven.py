@@ -55,7 +55,7 @@ class DrivenPartition:
         self._work: Final = work
         self._cutting: Final = Cutting(partition, self.key, work)
         self._own_state: Final = OwnState(partition, self.key, work)
-        self.policy: Final = policy
+        self.policy = policy
         self._machine = PartitionMirror(self.key, policy)
         self._life = 0
         self._is_started = False
@@ -152,6 +152,14 @@ class DrivenPartition:
             self.desired = desired
             if self._is_started:
                 self.deliver(on.DesiredChanged(desired))
+
+    def follow(self, policy: MirrorPolicy) -> None:
+        """Decide by this from now on; what has failed looks again whether it is tried again."""
+        if policy == self.policy:
+            return
+        self.policy = self._machine.policy = policy
+        if self._is_started and self._machine.state == MirrorState.FAILED:
+            self.begin()
 
     def leader_epoch_seen(self) -> None:
         """Take in the leader epoch that the image shows."""

@@ -72,6 +72,8 @@ class MirrorWork:
     saving: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while the tail of a log is copied."""
     receivers: dict[TopicPartition, Receiver] = field(default_factory=dict)
+    throttled: frozenset[TopicPartition] = frozenset()
+    """Those that are fetched at the broker's rate for all of them."""
     _fetchers: dict[tuple[BrokerId, int], Fetcher] = field(default_factory=dict)
     _bumps: dict[TopicPartition, LeaderEpoch] = field(default_factory=dict)
     _is_bumping: bool = False
@@ -83,6 +85,17 @@ class MirrorWork:
         except RuntimeError:
             # An answer may still come in when the group is closing: it is nobody's by then.
             work.close()
+
+    def throttle(self, partitions: frozenset[TopicPartition]) -> None:
+        """Fetch these at the throttled rate from now on, and no others."""
+        if partitions != self.throttled:
+            self.throttled = partitions
+            self.wake_fetchers()
+
+    def wake_fetchers(self) -> None:
+        """Let every fetcher look anew what it may fetch."""
+        for fetcher in self._fetchers.values():
+            fetcher.wake.set()
 
     def fetcher_of(self, node: BrokerId, of: TopicPartition) -> Fetcher:
         """Give the fetcher of a partition at one source broker; its task is started if need be."""

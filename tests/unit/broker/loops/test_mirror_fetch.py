@@ -300,3 +300,54 @@ async def test_a_fetcher_without_work_hangs_up_and_begins_again_when_woken(
             made.fetcher.wake.set()
             await eventually(lambda: len(made.requests) > 1)
         running.cancel()
+
+
+async def test_throttled_partitions_are_left_out_while_too_much_came_and_others_are_not_held_up(
+    tmp_path: Path,
+) -> None:
+    async with fetching(tmp_path) as made:
+        work, records = made.bench.work, batch(3)
+        work.throttled = frozenset({of(0)})
+        work.board.throttle.set_rate(1, work.clock.now_ms())
+        made.give(
+            *(
+                FetchedPartition(
+                    partition_index=partition,
+                    high_watermark=9,
+                    log_start_offset=0,
+                    records=records,
+                )
+                for partition in range(2)
+            )
+        )
+        await made.loop.step()
+        await made.loop.step()
+        asked = [
+            [p.partition for topic in request.topics for p in topic.partitions]
+            for request in made.requests
+        ]
+        assert asked == [[0, 1], [1]]
+        assert not made.fetcher.plan.asks_nothing
+        work.board.throttle.set_rate(1 << 40, work.clock.now_ms())
+        work.board.throttle.record(-(1 << 30), work.clock.now_ms())
+        made.fetcher.plan.put(of(0), order(5))
+        await made.loop.step()
+        (topic,) = made.requests[-1].topics
+        assert 0 in [p.partition for p in topic.partitions]
+
+
+async def test_a_fetcher_of_throttled_partitions_only_waits_until_the_rate_is_another(
+    tmp_path: Path,
+) -> None:
+    async with fetching(tmp_path) as made:
+        work = made.bench.work
+        work._fetchers[BrokerId(NODE), 0] = made.fetcher
+        work.throttle(frozenset({of(0), of(1)}))
+        work.board.throttle.set_rate(0, work.clock.now_ms())
+        running = asyncio.ensure_future(made.loop.run())
+        async with asyncio.timeout(5):
+            await eventually(lambda: made.fetcher.plan.asks_nothing)
+            assert made.requests == []
+            work.throttle(frozenset({of(1)}))
+            await eventually(lambda: bool(made.requests))
+        running.cancel()

@@ -1,0 +1,119 @@
+"""Throttled partitions keep to the broker's rate, others do not notice, and both change at once."""
+
+import asyncio
+from pathlib import Path
+
+from support.batches import batch
+from support.mirrored_pair import Pair, log_of, mirrored_pair, until
+from twinlog.cluster.configs import ResourceKind
+from twinlog.model.ids import TopicName, TopicPartition
+from twinlog.wire.messages.configs import (
+    INCREMENTAL_ALTER_CONFIGS,
+    ConfigAlteration,
+    IncrementalAlterConfigsRequest,
+    ResourceAlteration,
+)
+
+RATE = "mirror.replication.throttled.rate"
+REPLICAS = "mirror.replication.throttled.replicas"
+BATCH_BYTES = 100_000
+
+
+async def set_config(pair: Pair, of: ResourceKind, name: str, key: str, value: str) -> None:
+    """Alter a setting at the destination, as kafka-configs.sh does."""
+    config = ConfigAlteration(name=key, config_operation=0, value=value)
+    resource = ResourceAlteration(resource_type=of, resource_name=name, configs=(config,))
+    answer = await pair.destination.ask(
+        INCREMENTAL_ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=(resource,))
+    )
+    assert not answer.responses[0].error_code, answer
+
+
+async def set_rate(pair: Pair, rate: int) -> None:
+    """Alter the rate of the broker."""
+    broker = str(pair.destination.server._broker_id)
+    await set_config(pair, ResourceKind.BROKER, broker, RATE, str(rate))
+
+
+async def fill(pair: Pair, topic: str, count: int) -> None:
+    """Write large batches at the source."""
+    for _ in range(count):
+        produced = await pair.source.produce(topic, batch(1, value_bytes=BATCH_BYTES))
+        assert not produced.error_code, produced
+
+
+def end_of(pair: Pair, topic: str) -> int:
+    log = log_of(pair.destination, TopicPartition(TopicName(topic), 0))
+    return 0 if log is None else int(log.end)
+
+
+async def mirrored(pair: Pair, *topics: str) -> None:
+    """Mirror topics until each is level."""
+    for topic in topics:
+        await pair.make_topic(topic)
+    # Small answers: what comes at once may be more than the rate of a second.
+    await pair.create(fetch_max_bytes=str(BATCH_BYTES))
+    await pair.start(*topics)
+    for topic in topics:
+        await pair.until_state("MIRRORING", topic)
+
+
+async def test_a_throttled_topic_keeps_to_the_rate_and_another_is_not_held_up(
+    tmp_path: Path,
+) -> None:
+    async with mirrored_pair(tmp_path) as pair:
+        await mirrored(pair, "slow", "free")
+        await set_config(pair, ResourceKind.TOPIC, "slow", REPLICAS, "*")
+        await set_rate(pair, BATCH_BYTES)
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        await fill(pair, "slow", 30)
+        await fill(pair, "free", 30)
+        await pair.until_level("free")
+        await until(lambda: _is_beyond(pair, 2))
+        # A second's worth may come at once, and each answer may overdraw by a batch.
+        assert end_of(pair, "slow") <= 3 + (loop.time() - begun) * 1.1
+        assert (await pair.describe("slow")).state_value == "MIRRORING"
+        await set_rate(pair, 1 << 62)
+        await pair.until_level("slow")
+        assert pair.bytes_of(pair.source, "slow") == pair.bytes_of(pair.destination, "slow")
+
+
+async def _is_beyond(pair: Pair, end: int) -> bool:
+    return end_of(pair, "slow") > end
+
+
+async def test_a_rate_of_nothing_holds_a_partition_until_it_is_no_longer_throttled(
+    tmp_path: Path,
+) -> None:
+    async with mirrored_pair(tmp_path) as pair:
+        await mirrored(pair, "slow")
+        broker = pair.destination.server._broker_id
+        await set_rate(pair, 0)
+        await set_config(pair, ResourceKind.TOPIC, "slow", REPLICAS, f"0:{broker}")
+
+        async def is_held() -> bool:
+            before = end_of(pair, "slow")
+            await fill(pair, "slow", 1)
+            await asyncio.sleep(0.2)
+            return end_of(pair, "slow") == before
+
+        await until(is_held)
+        await set_config(pair, ResourceKind.TOPIC, "slow", REPLICAS, f"7:{broker}")
+        await pair.until_level("slow")
+
+
+async def test_every_throttled_partition_has_its_turn(tmp_path: Path) -> None:
+    async with mirrored_pair(tmp_path) as pair:
+        topics = ["a", "b", "c"]
+        await mirrored(pair, *topics)
+        for topic in topics:
+            await set_config(pair, ResourceKind.TOPIC, topic, REPLICAS, "*")
+        await set_rate(pair, 10 * BATCH_BYTES)
+        for topic in topics:
+            await fill(pair, topic, 8)
+
+        async def all_have_come() -> bool:
+            return all(end_of(pair, topic) == 8 for topic in topics)
+
+        await until(all_have_come)
