@@ -54,7 +54,8 @@ class World:
 
     def change(self, *changes: Change) -> None:
         before, self.image = self.image, self.image.with_changes(changes)
-        self.keeper.follow(before, self.image, changes)
+        for _ in self.keeper.follow(before, self.image, changes):
+            pass
 
 
 def topic(

@@ -1,5 +1,6 @@
 """Follows the metadata store: every committed change becomes the image, then partitions."""
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Final
@@ -42,7 +43,9 @@ class ClusterWatch:
                     log.warning("changes of the cluster's facts were missed, reading them all")
                     break
                 before, changes = self._facts.advance(batch)
-                self._keeper.follow(before, self._facts.image, changes)
+                for _ in self._keeper.follow(before, self._facts.image, changes):
+                    # A topic may have a thousand partitions, and clients wait for other things.
+                    await asyncio.sleep(0)
                 self._tell(before)
                 self._facts.announce(batch.revision)
             await self._begin_again()

@@ -1,4 +1,5 @@
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 from twinlog.broker.clock import Clock
@@ -22,11 +23,8 @@ from twinlog.replication.fetch_sessions import FetchSessions
 from twinlog.storage.logs import Logs
 
 ME = BrokerId(1)
-TOPIC = TopicFact(
-    TopicName("t"),
-    TopicId(Clock().uuid()),
-    (PartitionFact(ME, LeaderEpoch(0), (ME,), (ME,)),),
-)
+ONE = (PartitionFact(ME, LeaderEpoch(0), (ME,), (ME,)),)
+TOPIC = TopicFact(TopicName("t"), TopicId(Clock().uuid()), ONE)
 
 
 class World:
@@ -52,6 +50,24 @@ async def test_a_change_returns_only_when_its_partition_can_be_used(tmp_path: Pa
     assert [len(after.topics) - len(before.topics) for before, after in told] == [1]
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)
+
+
+async def test_others_get_their_turn_while_many_partitions_are_opened(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    seen: list[int] = []
+
+    async def look() -> None:
+        while len(world.partitions) < 20:
+            seen.append(len(world.partitions))
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as tasks:
+        watching = tasks.create_task(world.watch.run())
+        tasks.create_task(look())
+        await world.facts.change(lambda _: [TopicSet(replace(TOPIC, partitions=20 * ONE))])
+        assert len(world.partitions) == 20
+        watching.cancel()
+    assert set(seen) == set(range(20))
 
 
 async def test_a_watch_that_missed_changes_reads_them_all(tmp_path: Path) -> None:
