@@ -173,7 +173,7 @@ async def test_a_cut_is_told_to_the_machine_that_ordered_it(
 ) -> None:
     async with driven(tmp_path, *FOLLOWED) as (_, partition, one):
         partition.append_mirrored(batch(3))
-        await follow(one, end=1)
+        await follow(one, end=3)
         cut = do.TruncateTo(Offset(1), "why", one._machine.turn)
         told = events_of(one, monkeypatch)
         one.carry_out(cut)
