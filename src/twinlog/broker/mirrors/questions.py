@@ -41,7 +41,11 @@ from twinlog.wire.messages.offsets import (
 )
 
 TOPICS_PER_REFRESH_MAX: Final = 1_000
-PARTITIONS_PER_REQUEST_MAX: Final = 5_000
+PARTITIONS_PER_REQUEST_MAX: Final = 1_000
+"""Also of how many partitions the answers are taken in without a pause for other work."""
+ROUND_INTERVAL_S: Final = 0.05
+"""A partition that waits something out asks when its own time comes: thousands of them would ask
+one by one. What is asked sooner after a round goes out with the next."""
 CONSUMER: Final = -1
 
 Bring = Callable[[on.Event], None]
@@ -59,7 +63,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Questions:
-    """Collects questions for a moment, then asks them together.
+    """Asks at once after a while of silence, else in rounds: what came meanwhile goes together.
 
     Every question is answered: by the source, or with SourceRefused.
     """
@@ -87,8 +91,12 @@ class Questions:
     async def run(self) -> None:
         """Ask in rounds, for ever; questions to several brokers go out side by side."""
         async with asyncio.TaskGroup() as tasks:
+            loop = asyncio.get_running_loop()
+            next_round_s = loop.time()
             while True:
                 await self._wake.wait()
+                await asyncio.sleep(max(0.0, next_round_s - loop.time()))
+                next_round_s = loop.time() + ROUND_INTERVAL_S
                 self._wake.clear()
                 asked, self._waiting = self._waiting, []
                 for round_ in self._rounds(asked):

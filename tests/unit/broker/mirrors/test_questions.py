@@ -1,6 +1,7 @@
 """Questions to a source: asked together, and every one answered."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
@@ -56,6 +57,12 @@ async def answers(bench: Bench, *asked: tuple[TopicPartition, Question]) -> list
         return await asyncio.gather(*waiting)
 
 
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not is_so():
+            await asyncio.to_thread(lambda: None)
+
+
 async def test_leaders_of_many_partitions_are_found_with_one_request(tmp_path: Path) -> None:
     async with scripted_source() as source, mirror_bench(tmp_path, source.address) as bench:
         found = await answers(
@@ -71,6 +78,17 @@ async def test_leaders_of_many_partitions_are_found_with_one_request(tmp_path: P
         ]
         assert [one.code for one in found[2:] if isinstance(one, on.SourceRefused)] == [3, 3]
         assert sum(key.name == "METADATA" for key, _ in source.asked) == 1
+
+
+async def test_questions_that_come_one_by_one_are_asked_in_few_rounds(tmp_path: Path) -> None:
+    async with scripted_source() as source, mirror_bench(tmp_path, source.address) as bench:
+        count = 60
+        found: list[on.Event] = []
+        for turn in range(count):
+            bench.work.questions.ask(Asked(of(0), do.FindSourceLeader(turn), found.append))
+            await asyncio.sleep(0)
+        await until(lambda: len(found) == count)
+        assert sum(key.name == "METADATA" for key, _ in source.asked) < count // 6
 
 
 async def test_a_partition_without_a_leader_or_under_another_id_is_refused(
