@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaException, Producer
 
 from support.kafka_cluster import KafkaCluster
 from support.log_bytes import Batch, batches_of
 from support.mirror import Mirror, Partition, twinlog_command
-from support.source_data import flush, producer_of
+from support.positions import committed_offset, visible_records
+from support.source_data import commit, flush, producer_of
 from support.twinlog_process import TwinlogProcess
 from support.waiting import wait_until
 
@@ -38,7 +40,7 @@ def _mirrored(trio: KafkaCluster, twinlog: TwinlogProcess, topic: str) -> Mirror
     """Mirror two partitions with a few batches in each."""
     trio.create_topic(topic, partitions=2, config=LOSING)
     mirror = Mirror(twinlog, trio, "trio")
-    mirror.create()
+    mirror.create(groups_sync_interval_ms="200")
     mirror.start([topic])
     for partition in range(2):
         _produce(trio, (topic, partition), "kept", KEPT)
@@ -169,3 +171,97 @@ def test_elections_that_came_while_twinlog_was_down_are_followed_all_at_once(
     mirror.assert_equal([of])
     mirror.await_states([of, (fresh, 1)], "MIRRORING")
     _assert_told_and_saved(mirror, of, lost)
+
+
+def test_a_group_that_read_what_the_source_lost_is_not_beyond_the_end_here(
+    trio: KafkaCluster, twinlog: TwinlogProcess, fresh: str
+) -> None:
+    of, group = (fresh, 0), f"readers-of-{fresh}"
+    mirror = _mirrored(trio, twinlog, fresh)
+    _allow(twinlog, fresh)
+    kept = trio.offsets(*of)[1]
+
+    def await_here(offset: int) -> None:
+        def here() -> int | None:
+            return committed_offset(twinlog, group, *of)
+
+        wait_until(
+            lambda: here() == offset, lambda: f"at {offset} here, not {here()}", timeout_s=60
+        )
+
+    def write() -> None:
+        _produce(trio, of, "lost", 3)
+        wait_until(lambda: _is_committed(trio, group, of, kept + 9), "committed", timeout_s=60)
+        mirror.await_caught_up([of])
+        await_here(kept + 9)
+
+    leader = trio.lose_what_comes_now(of, write)
+    mirror.await_caught_up([of])
+    trio.start_brokers([leader])
+    await_here(kept)
+    _produce(trio, of, "instead", 1)
+    mirror.await_caught_up([of])
+    await_here(kept + 3)
+
+
+def _is_committed(trio: KafkaCluster, group: str, of: Partition, offset: int) -> bool:
+    """Commit, unless the group's coordinator has yet to move."""
+    try:
+        commit(trio, group, {of: offset})
+    except (KafkaException, AssertionError):
+        return False
+    return True
+
+
+def test_a_transaction_whose_end_the_source_lost_is_as_undecided_here_as_there(
+    trio: KafkaCluster, twinlog: TwinlogProcess, fresh: str
+) -> None:
+    of = (fresh, 0)
+    mirror = _mirrored(trio, twinlog, fresh)
+    _allow(twinlog, fresh)
+    to_commit, to_abort, within = (_transactional(trio, f"{fresh}-{word}") for word in "abc")
+    for number, producer in enumerate((to_commit, to_abort)):
+        _begin(producer, of)
+        _produce(trio, of, f"behind the beginning of {number}", 1)
+    _produce(trio, of, "kept", 1)
+    mirror.await_caught_up([of])
+
+    def write() -> None:
+        _begin(within, of)
+        to_commit.commit_transaction(60)
+        to_abort.abort_transaction(60)
+        within.commit_transaction(60)
+        _produce(trio, of, "lost", 1)
+        mirror.await_caught_up([of])
+        assert len(visible_records(twinlog, *of)) > 3 * KEPT + 3 * 3
+
+    leader = trio.lose_what_comes_now(of, write)
+    _produce(trio, of, "instead", 2)
+    mirror.await_caught_up([of])
+    mirror.assert_equal([of])
+    visible = visible_records(twinlog, *of)
+    assert visible == visible_records(trio, *of)
+    assert len(visible) == 3 * KEPT, "the first transaction is open again, and will stay so"
+    trio.start_brokers([leader])
+    trio.await_whole([fresh])
+    mirror.await_caught_up([of])
+    assert visible_records(twinlog, *of) == visible_records(trio, *of)
+    # A stop decides what the source never will.
+    mirror.stop([fresh])
+    mirror.await_states([of], "STOPPED")
+    readable = visible_records(twinlog, *of)
+    assert readable[: len(visible)] == visible
+    assert len(readable) == 3 * KEPT + 3 * 3 + 3 * 2
+    assert not [value for _, value in readable if value and value.startswith(b"undecided")]
+
+
+def _transactional(trio: KafkaCluster, name: str) -> Producer:
+    producer = producer_of(trio, transactional_id=name, socket_timeout_ms=4_000)
+    producer.init_transactions(60)
+    return producer
+
+
+def _begin(producer: Producer, of: Partition) -> None:
+    producer.begin_transaction()
+    producer.produce(of[0], b"undecided", partition=of[1])
+    flush(producer)
