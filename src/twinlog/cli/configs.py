@@ -185,7 +185,10 @@ def _is_dynamic(config: DescribedConfig) -> bool:
 
 
 def _line(config: DescribedConfig) -> str:
-    synonyms = ", ".join(f"{_source(s.source)}:{s.name}={s.value}" for s in config.synonyms)
+    synonyms = ", ".join(
+        f"{_source(s.source)}:{s.name}={'null' if s.value is None else s.value}"
+        for s in config.synonyms
+    )
     sensitive = "true" if config.is_sensitive else "false"
     value = "null" if config.value is None else config.value
     return f"  {config.name}={value} sensitive={sensitive} synonyms={{{synonyms}}}"

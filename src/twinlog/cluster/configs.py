@@ -12,7 +12,12 @@ from twinlog.cluster.mirrors import find_mirror
 from twinlog.cluster.topics import find_topic
 from twinlog.config.declare import Setting, Settings, SettingSet, Source, Update
 from twinlog.config.kinds import Kind
-from twinlog.config.mirror import BOOTSTRAP_SERVERS, TOPIC_PROPERTIES_EXCLUDE, mirror_settings
+from twinlog.config.mirror import (
+    BOOTSTRAP_SERVERS,
+    SOURCE_CLUSTER_ID,
+    TOPIC_PROPERTIES_EXCLUDE,
+    mirror_settings,
+)
 from twinlog.config.topic import topic_settings
 from twinlog.model.errors import ApiError, ErrorCode, SettingsError
 from twinlog.model.ids import BrokerId
@@ -115,6 +120,13 @@ def mirror_config_set(image: ClusterImage, name: str, config: Mapping[str, str])
     if not config.get(BOOTSTRAP_SERVERS.name):
         raise ApiError(ErrorCode.INVALID_CONFIG, f"Mirror {name} needs {BOOTSTRAP_SERVERS.name}.")
     _checked(lambda: mirror_settings(config))
+    source, known = config.get(SOURCE_CLUSTER_ID.name), mirror.source_cluster_id
+    if source and known and source != known:
+        raise ApiError(
+            ErrorCode.INVALID_CONFIG,
+            f"Mirror {name} is of cluster {known}, not of {source}: a mirror of "
+            "another cluster is another mirror.",
+        )
     return MirrorSet(replace(mirror, config=dict(config)))
 
 

@@ -130,7 +130,13 @@ def test_a_mirrors_config_is_checked() -> None:
     image = image_with(MirrorSet(MIRROR))
     config = {"bootstrap.servers": "b:2", "topics.include": "a.*"}
     assert mirror_config_set(image, "m", config).mirror == MirrorFact("m", config, "source")
-    for bad in ({}, {"bootstrap.servers": "b:2", "topics.inclde": "a"}):
+    same = {**config, "source.cluster.id": "source"}
+    assert mirror_config_set(image, "m", same).mirror.config == same
+    for bad in (
+        {},
+        {"bootstrap.servers": "b:2", "topics.inclde": "a"},
+        {**config, "source.cluster.id": "another"},
+    ):
         with pytest.raises(ApiError) as refused:
             mirror_config_set(image, "m", bad)
         assert refused.value.code is ErrorCode.INVALID_CONFIG
