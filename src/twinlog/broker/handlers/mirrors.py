@@ -6,7 +6,7 @@ what an operator asked for is noted at once and carried out by the partitions' l
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from twinlog.broker.context import Broker, Context
@@ -17,6 +17,7 @@ from twinlog.broker.mirrors.asked_topics import (
     stop_topics,
 )
 from twinlog.broker.mirrors.audit import audited
+from twinlog.broker.mirrors.choosing import choose_topics
 from twinlog.broker.mirrors.descriptions import (
     describe_mirror,
     forget_partitions,
@@ -31,7 +32,7 @@ from twinlog.broker.mirrors.source import (
     identify,
     topic_excluder,
 )
-from twinlog.broker.mirrors.source_reads import seen_topics, topic_overrides
+from twinlog.broker.mirrors.source_reads import seen_topics
 from twinlog.cluster.changes import Change
 from twinlog.cluster.facts import DesiredState, MirrorFact
 from twinlog.cluster.image import ClusterImage
@@ -46,7 +47,6 @@ from twinlog.cluster.mirrors import (
 )
 from twinlog.config import mirror as keys
 from twinlog.mirroring.states import MirrorState
-from twinlog.mirroring.topic_sync import SeenTopic
 from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import TopicName, TopicPartition
 from twinlog.network.exchange import PeerUnavailable
@@ -72,7 +72,6 @@ from twinlog.wire.messages.mirrors import (
 
 BOOTSTRAP: Final = keys.BOOTSTRAP_SERVERS.name
 LISTED_BY_DEFAULT: Final = (DesiredState.MIRRORING.name, DesiredState.PAUSED.name)
-UNKNOWN_TOPIC: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @audited("create")
@@ -171,9 +170,7 @@ async def _start(broker: Broker, mirror: MirrorFact, request: StartMirrorTopicsR
                 f"the source of mirror {mirror.name} is cluster {mirror.source_cluster_id}, but "
                 f"{source.peers.cluster_id} answers at {source.peers}",
             )
-        is_excluded = topic_excluder(settings)
-        chosen, results = _chosen(seen, names, patterns, is_excluded)
-        overrides = await topic_overrides(source, [topic.name for topic in chosen])
+        choice = await choose_topics(source, seen, names, patterns, topic_excluder(settings))
     except PeerUnavailable as error:
         raise ApiError(
             ErrorCode.BROKER_NOT_AVAILABLE,
@@ -184,34 +181,11 @@ async def _start(broker: Broker, mirror: MirrorFact, request: StartMirrorTopicsR
     excluded: tuple[str, ...] = settings[keys.TOPIC_PROPERTIES_EXCLUDE]
     started = await ask_topics(
         broker,
-        [topic.name for topic in chosen],
-        start_rule(broker, mirror.name, chosen, overrides, frozenset(excluded)),
+        [topic.name for topic in choice.topics],
+        start_rule(broker, mirror.name, choice.topics, choice.overrides, frozenset(excluded)),
         decided_at=request.state_offset,
     )
-    return {**results, **started}
-
-
-def _chosen(
-    seen: Mapping[TopicName, SeenTopic],
-    names: Iterable[str],
-    patterns: Iterable[str],
-    is_excluded: Callable[[str], bool],
-) -> tuple[list[SeenTopic], Results]:
-    results: Results = {}
-    chosen: dict[TopicName, SeenTopic] = {}
-    for name in map(TopicName, names):
-        if is_excluded(name):
-            why = f"topic {name} matches topics.exclude of the mirror"
-            results[name] = ApiError(ErrorCode.INVALID_REQUEST, why)
-        elif name not in seen:
-            results[name] = ApiError(UNKNOWN_TOPIC, f"there is no topic {name} at the source")
-        else:
-            chosen[name] = seen[name]
-    matches = _matcher(patterns)
-    for name in sorted(seen):
-        if matches(name) and not is_excluded(name):
-            chosen[name] = seen[name]
-    return list(chosen.values()), results
+    return {**choice.refused, **started}
 
 
 @audited("stop")

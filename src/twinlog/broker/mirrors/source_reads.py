@@ -76,18 +76,10 @@ Overrides = dict[TopicName, dict[str, str]]
 Refusals = dict[TopicName, ApiError]
 
 
-async def topic_overrides(source: SourceCluster, topics: Iterable[TopicName]) -> Overrides:
-    """Give the settings that were set for each topic itself. Raises PeerUnavailable, ApiError."""
-    found, refused = await told_overrides(source, topics)
-    for error in refused.values():
-        raise error
-    return found
-
-
 async def told_overrides(
     source: SourceCluster, topics: Iterable[TopicName]
 ) -> tuple[Overrides, Refusals]:
-    """Give the same, and apart from it why it was not told of some topics.
+    """Give the settings that were set for each topic itself, and why those of some are not told.
 
     Raises PeerUnavailable, and ApiError when no version is common.
     """

@@ -12,7 +12,6 @@ from twinlog.broker.mirrors.source_reads import (
     seen_topics,
     tell_hidden_from_gone,
     told_overrides,
-    topic_overrides,
 )
 from twinlog.mirroring.group_sync import SourceOffset
 from twinlog.model.errors import ApiError, ErrorCode
@@ -62,17 +61,8 @@ async def test_only_settings_of_the_topic_itself_are_overrides(tmp_path: Path) -
             return DescribeConfigsResponse(results=tuple(results))
 
         source.on(DESCRIBE_CONFIGS, described)
-        found = await topic_overrides(bench.source, [TopicName("t"), TopicName("gone")])
-        assert found == {"t": {"retention.ms": "5"}}
-
-
-async def test_a_refusal_to_describe_is_an_error(tmp_path: Path) -> None:
-    async with scripted_source() as source, mirror_bench(tmp_path, source.address) as bench:
-        refused = DescribedResource(error_code=29, resource_type=2, resource_name="t", configs=())
-        source.on(DESCRIBE_CONFIGS, lambda *_: DescribeConfigsResponse(results=(refused,)))
-        with pytest.raises(ApiError, match="settings of t") as caught:
-            await topic_overrides(bench.source, [TopicName("t")])
-        assert caught.value.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        found, refused = await told_overrides(bench.source, [TopicName("t"), TopicName("gone")])
+        assert (found, refused) == ({"t": {"retention.ms": "5"}}, {})
 
 
 async def test_topics_whose_settings_are_not_told_do_not_hold_up_the_others(
@@ -90,6 +80,7 @@ async def test_topics_whose_settings_are_not_told_do_not_hold_up_the_others(
         names = [TopicName("a"), TopicName("b")]
         found, refused = await told_overrides(bench.source, names)
         assert found == {"b": {"retention.ms": "5"}}
+        assert refused[names[0]].code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         assert refused[names[0]].why.endswith(
             "TOPIC_AUTHORIZATION_FAILED: User:ANONYMOUS needs DescribeConfigs on topic a there: "
             "kafka-acls.sh --add --allow-principal User:ANONYMOUS --operation DescribeConfigs "
