@@ -73,6 +73,18 @@ def test_a_lag_that_does_not_end_is_refused_and_nothing_is_stopped(
     assert mirrored.asked_for(mirrors.StopMirrorTopicsRequest) == []
 
 
+def test_the_stop_is_decided_by_what_was_seen_at_the_beginning(
+    mirrored: AnsweringBroker, source: AnsweringBroker
+) -> None:
+    listed = mirrors.ListedMirror(
+        mirror_name="m", source_bootstrap=source.bootstrap, topic_names=(TOPIC,), state_offset=7
+    )
+    mirrored.on(mirrors.LIST_CLUSTER_MIRRORS, mirrors.ListClusterMirrorsResponse(mirrors=(listed,)))
+    assert promote(mirrored).code == 0
+    (asked,) = mirrored.asked_for(mirrors.StopMirrorTopicsRequest)
+    assert asked.state_offset == 7
+
+
 def test_it_waits_for_what_is_still_on_its_way(mirrored: AnsweringBroker) -> None:
     describes(mirrored, [partition_of("LOG_ALIGNMENT")], [MIRRORING])
     assert promote(mirrored).code == 0

@@ -116,7 +116,9 @@ def test_create_sends_the_file_and_leaves_out_what_has_no_effect(
     )
     ran = mirrors_command(broker, "--create", "--mirror", "m", "--mirror-config", str(file))
     assert (ran.code, ran.out) == (0, "Created mirror m\n")
-    assert ran.err == f"{file}: without effect: connections.max.idle.ms, sasl.kerberos.service.name\n"
+    assert (
+        ran.err == f"{file}: without effect: connections.max.idle.ms, sasl.kerberos.service.name\n"
+    )
     (asked,) = broker.asked_for(mirrors.CreateClusterMirrorRequest)
     assert asked.mirror_name == "m"
     assert set(asked.config) == {
@@ -237,6 +239,26 @@ def test_pause_resume_and_recover_need_a_match(
     ran = mirrors_command(broker, verb, "--mirror", "m", "--topics", "nothing")
     assert ran.code == 1
     assert "no topic of mirror m matches nothing: see them with" in ran.err
+
+
+def test_pause_and_resume_say_by_which_look_they_were_decided_and_a_stop_holds_in_any_case(
+    broker: AnsweringBroker,
+) -> None:
+    seen = ListedMirror(
+        mirror_name="m", source_bootstrap="s:1", topic_names=("orders",), state_offset=7
+    )
+    broker.on(mirrors.LIST_CLUSTER_MIRRORS, ListClusterMirrorsResponse(mirrors=(seen,)))
+    decided_at = {}
+    for verb, api in (
+        ("pause", mirrors.PAUSE_MIRROR_TOPICS),
+        ("resume", mirrors.RESUME_MIRROR_TOPICS),
+        ("stop", mirrors.STOP_MIRROR_TOPICS),
+    ):
+        broker.on(api, results("orders"))
+        mirrors_command(broker, f"--{verb}", "--mirror", "m", "--topics", "orders")
+        (asked,) = broker.asked_for(api.request)
+        decided_at[verb] = asked.state_offset
+    assert decided_at == {"pause": 7, "resume": 7, "stop": -1}
 
 
 def test_delete(broker: AnsweringBroker) -> None:

@@ -14,7 +14,8 @@ from typing import Final
 from twinlog.broker.context import Broker
 from twinlog.broker.mirror_board import ACLS, CONFIGS, GROUPS, TOPICS
 from twinlog.broker.mirrors.acl_following import AclFollowing
-from twinlog.broker.mirrors.asked_topics import ask_topics, stop_topics
+from twinlog.broker.mirrors.asked_topics import Results, ask_topics, stop_topics
+from twinlog.broker.mirrors.audit import tell_by_itself
 from twinlog.broker.mirrors.group_following import GroupFollowing
 from twinlog.broker.mirrors.own_topics import (
     config_changes,
@@ -154,7 +155,8 @@ class MirrorSync:
         for topic in plan.grow:
             await self._broker.facts.change(_grow(topic))
         if plan.stop:
-            await stop_topics(self._broker, work.name, plan.stop)
+            stopped = await stop_topics(self._broker, work.name, plan.stop)
+            self._tell("stop", stopped, "topics.exclude matches")
         await self.sync_configs(seen)
         if errors:
             raise ApiError(ErrorCode.INVALID_REQUEST, "; ".join(errors))
@@ -191,8 +193,15 @@ class MirrorSync:
             [topic.name for topic in topics if topic.name not in refused],
             start_rule(self._broker, self._work.name, topics, overrides, self._excluded, is_newer),
         )
+        self._tell("start", results, "topics.include matches")
         failed = {**results, **refused}
         return [f"{name}: {error.why}" for name, error in failed.items() if error is not None]
+
+    def _tell(self, verb: str, results: Results, why: str) -> None:
+        """Tell what was asked of topics by the mirror itself, for whom it came true."""
+        done = [name for name, error in results.items() if error is None]
+        if done:
+            tell_by_itself(verb, self._work.name, done, why)
 
     @property
     def _excluded(self) -> frozenset[str]:

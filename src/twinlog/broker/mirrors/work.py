@@ -23,8 +23,10 @@ from twinlog.mirroring.planning import FetchPlan
 from twinlog.mirroring.records import MirrorPartition, RecordLoss, home_key
 from twinlog.model.errors import ApiError
 from twinlog.model.ids import BrokerId, LeaderEpoch, TopicPartition
+from twinlog.telemetry.audit import state_change_logger
 
 log = logging.getLogger(__name__)
+audit = state_change_logger()
 
 RunState = Callable[..., Coroutine[Any, Any, Any]]
 """``context.Coordinators.run`` of the mirror coordinator."""
@@ -147,7 +149,8 @@ class MirrorWork:
             self.status.counts.lost_records[kind] += loss.end - loss.first
             fields = {
                 "mirror": self.name,
-                "partition": str(of),
+                "topic": of.topic,
+                "partition": of.partition,
                 "kind": loss.kind,
                 "first": loss.first,
                 "end": loss.end,
@@ -155,7 +158,7 @@ class MirrorWork:
                 "saved_to": loss.saved_to,
                 "saved_bytes": loss.saved_bytes,
             }
-            log.warning("mirrored records lost", extra=fields)
+            audit.warning("mirrored records lost", extra=fields)
 
     def run_on_shard(
         self, key: str, command: Callable[[Any, int], Outcome[Any]], timeout_s: float
