@@ -128,6 +128,7 @@ async def test_stop_by_name_says_what_is_not_the_mirrors(tmp_path: Path) -> None
 async def test_pause_holds_a_topic_where_it_is_and_resume_goes_on(tmp_path: Path) -> None:
     async with mirrored_pair(tmp_path) as pair:
         await mirroring(pair, "t")
+        await pair.until_level("t")
         topics = (MirrorTopic(topic_name="t"),)
         paused = PauseMirrorTopicsRequest(mirror_name="m", topics=topics)
         assert results(await pair.destination.ask(PAUSE_MIRROR_TOPICS, paused)) == {"t": 0}
