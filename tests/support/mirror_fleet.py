@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
-from support.twinlog_process import TwinlogProcess
+from support.twinlog_process import TwinlogProcess, answers_api_versions
 from twinlog.model.errors import ErrorCode, error_name
 from twinlog.network.addresses import Address
 from twinlog.network.client import BrokerConnection
@@ -44,6 +44,7 @@ Of = tuple[str, int]
 
 MIRROR: Final = "fleet"
 TIMEOUT_S: Final = 120.0
+PATIENCE_S: Final = 300.0
 POLL_S: Final = 0.01
 DESCRIBE_POLL_S: Final = 0.2
 PRODUCE_VERSION: Final = 12
@@ -86,11 +87,21 @@ class Fleet:
             await connection.close()
         self._connections.clear()
 
+    async def restart(self) -> float:
+        """Stop the destination and start it again; give how many seconds the stop took."""
+        await self.hang_up()
+        began = time.perf_counter()
+        self.destination.server.stop(timeout_s=PATIENCE_S)
+        stopped_s = time.perf_counter() - began
+        port = self.destination.port
+        self.destination.server.start(lambda: answers_api_versions(port), timeout_s=PATIENCE_S)
+        return stopped_s
+
     async def close(self) -> None:
         """Close the connections and stop the processes."""
         await self.hang_up()
-        self.destination.stop()
-        self.source.stop()
+        self.destination.kill()
+        self.source.kill()
 
     async def fill(self, count: int, *, per_topic: int, bytes_each: int) -> None:
         """Make so many partitions at the source and write so much to each."""
