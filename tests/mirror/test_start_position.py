@@ -1,20 +1,16 @@
 """Where a mirror begins is the operator's choice; what it then holds is proved from there on."""
 
-import asyncio
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from support.batches import batch
-from support.brokers import LocalBroker
 from support.cluster_admin import offsets_of
-from support.commands import Ran, run_command
 from support.dying_process import DyingTwinlog
 from support.kafka_node import KafkaNode
 from support.mirror import Mirror, Partition
 from support.mirrored_pair import QUICK_MIRROR, Pair, create_mirror, log_of, mirrored_pair, until
+from support.pair_commands import command, described, until_range, verified
 from support.source_data import flush, producer_of
 from support.twinlog_process import TwinlogProcess
 from support.waiting import wait_until
@@ -38,36 +34,6 @@ START_STEPS = (
     "event StateSaved MIRRORING",
     "effect FetchFrom",
 )
-
-
-async def command(broker: LocalBroker, *arguments: str) -> Ran:
-    """Run the mirrors command in a thread: the brokers live in this event loop."""
-    at = ["mirrors", "--bootstrap-server", str(broker.address), "--mirror", "m"]
-    return await asyncio.to_thread(run_command, [*at, *arguments])
-
-
-async def verified(broker: LocalBroker) -> tuple[int, dict[str, Any]]:
-    """Verify; give the exit code and what was found of the one partition."""
-    ran = await command(broker, "--verify", "--json")
-    assert ran.out, ran.err
-    (found,) = json.loads(ran.out)["partitions"]
-    return ran.code, found
-
-
-async def described(broker: LocalBroker) -> dict[tuple[str, int], dict[str, Any]]:
-    """Describe every partition."""
-    ran = await command(broker, "--describe", "--json")
-    return {(row["topic"], row["partition"]): row for row in json.loads(ran.out)}
-
-
-async def until_range(broker: LocalBroker, of: tuple[str, int], start: int, end: int) -> None:
-    """Wait until a log is from there to there."""
-
-    async def is_so() -> bool:
-        log = log_of(broker, TopicPartition(TopicName(of[0]), of[1]))
-        return log is not None and (log.start, log.end) == (start, end)
-
-    await until(is_so)
 
 
 async def begun(pair: Pair, spec: str, *topics: str) -> None:

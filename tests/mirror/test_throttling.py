@@ -5,34 +5,13 @@ from pathlib import Path
 
 from support.batches import batch
 from support.mirrored_pair import Pair, log_of, mirrored_pair, until
+from support.pair_commands import set_broker_config, set_config
 from twinlog.cluster.configs import ResourceKind
 from twinlog.model.ids import TopicName, TopicPartition
-from twinlog.wire.messages.configs import (
-    INCREMENTAL_ALTER_CONFIGS,
-    ConfigAlteration,
-    IncrementalAlterConfigsRequest,
-    ResourceAlteration,
-)
 
 RATE = "mirror.replication.throttled.rate"
 REPLICAS = "mirror.replication.throttled.replicas"
 BATCH_BYTES = 100_000
-
-
-async def set_config(pair: Pair, of: ResourceKind, name: str, key: str, value: str) -> None:
-    """Alter a setting at the destination, as kafka-configs.sh does."""
-    config = ConfigAlteration(name=key, config_operation=0, value=value)
-    resource = ResourceAlteration(resource_type=of, resource_name=name, configs=(config,))
-    answer = await pair.destination.ask(
-        INCREMENTAL_ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=(resource,))
-    )
-    assert not answer.responses[0].error_code, answer
-
-
-async def set_rate(pair: Pair, rate: int) -> None:
-    """Alter the rate of the broker."""
-    broker = str(pair.destination.server._broker_id)
-    await set_config(pair, ResourceKind.BROKER, broker, RATE, str(rate))
 
 
 async def fill(pair: Pair, topic: str, count: int) -> None:
@@ -64,7 +43,7 @@ async def test_a_throttled_topic_keeps_to_the_rate_and_another_is_not_held_up(
     async with mirrored_pair(tmp_path) as pair:
         await mirrored(pair, "slow", "free")
         await set_config(pair, ResourceKind.TOPIC, "slow", REPLICAS, "*")
-        await set_rate(pair, BATCH_BYTES)
+        await set_broker_config(pair, RATE, str(BATCH_BYTES))
         loop = asyncio.get_running_loop()
         begun = loop.time()
         await fill(pair, "slow", 30)
@@ -74,7 +53,7 @@ async def test_a_throttled_topic_keeps_to_the_rate_and_another_is_not_held_up(
         # A second's worth may come at once, and each answer may overdraw by a batch.
         assert end_of(pair, "slow") <= 3 + (loop.time() - begun) * 1.1
         assert (await pair.describe("slow")).state_value == "MIRRORING"
-        await set_rate(pair, 1 << 62)
+        await set_broker_config(pair, RATE, str(1 << 62))
         await pair.until_level("slow")
         assert pair.bytes_of(pair.source, "slow") == pair.bytes_of(pair.destination, "slow")
 
@@ -89,7 +68,7 @@ async def test_a_rate_of_nothing_holds_a_partition_until_it_is_no_longer_throttl
     async with mirrored_pair(tmp_path) as pair:
         await mirrored(pair, "slow")
         broker = pair.destination.server._broker_id
-        await set_rate(pair, 0)
+        await set_broker_config(pair, RATE, "0")
         await set_config(pair, ResourceKind.TOPIC, "slow", REPLICAS, f"0:{broker}")
 
         async def is_held() -> bool:
@@ -109,7 +88,7 @@ async def test_every_throttled_partition_has_its_turn(tmp_path: Path) -> None:
         await mirrored(pair, *topics)
         for topic in topics:
             await set_config(pair, ResourceKind.TOPIC, topic, REPLICAS, "*")
-        await set_rate(pair, 10 * BATCH_BYTES)
+        await set_broker_config(pair, RATE, str(10 * BATCH_BYTES))
         for topic in topics:
             await fill(pair, topic, 8)
 
