@@ -18,12 +18,10 @@ from support.positions import (
     visible_to_kafka_python,
     why_produce_fails,
 )
+from support.producer_ids import next_of
 from support.source_data import CODECS, flush, producer_of
 from support.stopped_logs import Marker, marker_of, producer_id_of
 from support.twinlog_process import TwinlogProcess
-from twinlog.network.addresses import Address
-from twinlog.network.client import BrokerConnection
-from twinlog.wire.messages.transactions import INIT_PRODUCER_ID, InitProducerIdRequest
 
 pytestmark = [pytest.mark.kafka, pytest.mark.cluster, pytest.mark.slow]
 
@@ -175,17 +173,3 @@ def test_an_idempotent_producer_with_a_mirrored_producer_s_id_starts_cleanly(
     assert ours & set(mirrored), f"the producer got an id of the source's: {ours}, {mirrored}"
     seen = [value for _, value in visible_records(stopped.twinlog, topic)]
     assert seen[-len(sent) :] == sent
-
-
-async def next_of(twinlog: TwinlogProcess, wanted: set[int]) -> int:
-    """Use up producer ids until the next one given is one of ``wanted``; give that."""
-    address = Address("127.0.0.1", twinlog.port)
-    connection = await BrokerConnection.open(address, "ids", timeout_s=20)
-    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-    given = -1
-    while given + 1 not in wanted:
-        answer = await connection.call(INIT_PRODUCER_ID, request, timeout_s=20)
-        given = answer.producer_id
-        assert given < max(wanted), f"id {given} was given, beyond all of {wanted}"
-    await connection.close()
-    return given + 1

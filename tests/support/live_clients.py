@@ -132,6 +132,7 @@ class LiveConsumer:
     def __init__(self, broker: Broker, topics: Sequence[str], group: str) -> None:
         self.session: Final = Session()
         self._ending = threading.Event()
+        self._has_read = threading.Event()
         self._commits_at_end = True
         self._error: BaseException | None = None
         self._consumer = Consumer(
@@ -172,6 +173,7 @@ class LiveConsumer:
         except BaseException as error:  # noqa: BLE001 - told to whoever ends the consumer
             self._error = error
         finally:
+            self._has_read.set()
             self._consumer.close()
 
     def _took(self, message: Any) -> None:
@@ -224,17 +226,19 @@ class LiveConsumer:
 
     def leave(self) -> Session:
         """Commit where it stands, and leave the group."""
-        return self._end()
-
-    def vanish(self) -> Session:
-        """Leave without a last commit, as one does that fails."""
-        self._commits_at_end = False
-        return self._end()
-
-    def _end(self) -> Session:
         self._ending.set()
         self._thread.join(timeout=_FLUSH_S)
         assert not self._thread.is_alive(), "the consumer does not close"
+        return self._told()
+
+    def vanish(self) -> Session:
+        """Leave without a last commit, as one does that fails; its broker may be dead."""
+        self._commits_at_end = False
+        self._ending.set()
+        assert self._has_read.wait(_FLUSH_S), "the consumer does not end"
+        return self._told()
+
+    def _told(self) -> Session:
         if self._error is not None:
             raise self._error
         return self.session
