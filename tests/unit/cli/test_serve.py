@@ -54,5 +54,13 @@ def test_the_pid_file_lies_beside_the_first_log_dir(tmp_path: Path) -> None:
     assert pid_file_of(settings_of(file, [])).path == tmp_path / "one.pid"
 
 
+def test_an_audit_that_cannot_be_written_is_told_before_anything_is_served(tmp_path: Path) -> None:
+    file = tmp_path / "p"
+    file.write_text(f"log.dirs={tmp_path}/one\nmirror.audit.log={tmp_path}\n")
+    ran = run_command(["serve", str(file)])
+    assert ran.code == 1
+    assert f"mirror.audit.log={tmp_path} cannot be written: Is a directory; name a file" in ran.err
+
+
 def test_a_file_needs_to_be_named() -> None:
     assert run_command(["serve"]).code == 2
