@@ -206,19 +206,7 @@ class TestFromKafka:
         of = (fresh, 0)
         any_kafka.create_topic(fresh, config={"retention.ms": "-1"})
         _produce(any_kafka, fresh, 0, 100)
-        twinlog = DyingTwinlog(tmp_path / "dying")
-        mirror = Mirror(twinlog, any_kafka, "from-the-latest")
         deaths = 0
-        try:
-            twinlog.start()
-            mirror.create(mirror_start_offset_spec="latest")
-            mirror.start([fresh])
-            _await_range(twinlog, of, 100, 100)
-            mirror.await_states([of], "MIRRORING")
-            mirror.stop([fresh])
-            mirror.await_states([of], "STOPPED")
-        finally:
-            twinlog.stop()
         # From scratch for each step: what was begun there is forgotten with the data.
         for number, moment in enumerate(START_STEPS):
             twinlog = DyingTwinlog(tmp_path / f"dying-{number}")

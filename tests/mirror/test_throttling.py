@@ -3,7 +3,13 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from support.batches import batch
+from support.commands import run_command
+from support.java_tools import main_class
+from support.jvm import run_tool
+from support.kafka_install import KAFKA_4, require
 from support.mirrored_pair import Pair, log_of, mirrored_pair, until
 from support.pair_commands import set_broker_config, set_config
 from twinlog.cluster.configs import ResourceKind
@@ -96,3 +102,34 @@ async def test_every_throttled_partition_has_its_turn(tmp_path: Path) -> None:
             return all(end_of(pair, topic) == 8 for topic in topics)
 
         await until(all_have_come)
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+async def test_kafkas_own_tool_and_ours_set_the_throttle(tmp_path: Path) -> None:
+    require(KAFKA_4)
+    async with mirrored_pair(tmp_path) as pair:
+        await mirrored(pair, "slow")
+        server = pair.destination.server
+        at = ("--bootstrap-server", str(pair.destination.address), "--alter", "--add-config")
+        broker = ("--entity-type", "brokers", "--entity-name", str(server._broker_id))
+        topic = ("--entity-type", "topics", "--entity-name", "slow")
+
+        async def theirs(*arguments: str) -> None:
+            await asyncio.to_thread(
+                run_tool, KAFKA_4, main_class(KAFKA_4, "ConfigCommand"), *arguments
+            )
+
+        await theirs(*at, f"{REPLICAS}=[*]", *topic)
+        await theirs(*at, f"{RATE}=0", *broker)
+
+        async def is_held() -> bool:
+            before = end_of(pair, "slow")
+            await fill(pair, "slow", 1)
+            await asyncio.sleep(0.2)
+            return end_of(pair, "slow") == before
+
+        await until(is_held)
+        ran = await asyncio.to_thread(run_command, ["configs", *at, f"{RATE}=100000000", *broker])
+        assert ran.code == 0, ran.err
+        await pair.until_level("slow")

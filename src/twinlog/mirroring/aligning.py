@@ -198,7 +198,7 @@ class Alignment:
                 found = self.source.end if offset is None else max(offset, self.source.start)
                 return self._begin_at(found)
             case StartSaved(start):
-                self.beginning.noted = start
+                self.beginning.saved(start)
                 return self._aligned() if self.is_level else self._begin()
             case _:
                 return []
@@ -293,7 +293,15 @@ class Alignment:
     def _begin_at(self, place: Offset) -> Step:
         assert self.local is not None
         assert self.source is not None
-        doubt = None if self.local.is_empty else self._doubt("scratch", place)
+        noted = self.beginning.noted
+        is_short = (
+            noted is not None and not noted.is_over and place == self.source.end < noted.offset
+        )
+        doubt = None
+        if not self.local.is_empty:
+            doubt = self._doubt("scratch", place)
+        elif is_short:  # a leader that is new may not know yet what is committed
+            doubt = self._doubt("short", place)
         if doubt is not None:
             return doubt
         note = self.beginning.note(self.policy.start, place, self.source, self.turn)

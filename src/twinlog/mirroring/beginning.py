@@ -18,9 +18,14 @@ from twinlog.model.ids import Offset
 
 @dataclass(slots=True)
 class Beginning:
-    """What is durable of a partition's beginning."""
+    """What is durable of a partition's beginning.
+
+    A note of a life before ``is_confirmed`` by writing it again: another write of then, about a
+    place that was not taken, may have landed since the note was read.
+    """
 
     noted: PartitionStart | None = None
+    is_confirmed: bool = False
 
     def place(self, spec: StartSpec, source: SourceFacts) -> Offset | None:
         """Give where to begin; None while the source has to be asked for the place of a time."""
@@ -41,9 +46,13 @@ class Beginning:
         is_of_now = noted is not None and not noted.is_over and noted.spec == spec.words
         if noted is None or not is_of_now:
             return SaveStart(_started(spec, place, source), turn)
-        if noted.offset == place:
+        if noted.offset == place and self.is_confirmed:
             return None
         return SaveStart(replace(noted, offset=place), turn)
+
+    def saved(self, start: PartitionStart | None) -> None:
+        """Take in that it is written."""
+        self.noted, self.is_confirmed = start, True
 
     def begun_at(self, log_start: Offset, turn: int) -> list[SaveStart]:
         """Note that a whole batch came, though the place lies inside of it."""

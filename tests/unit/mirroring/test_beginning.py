@@ -32,6 +32,9 @@ def test_what_is_written_down_counts_while_the_operator_wants_the_same() -> None
     beginning = Beginning(NOTED)
     assert beginning.place(spec("latest"), SOURCE) == 250
     assert beginning.place(spec("earliest"), SOURCE) == 100
+    again = beginning.note(spec("latest"), Offset(250), SOURCE, 1)
+    assert again == SaveStart(NOTED, 1), "a write of a life before may have landed since"
+    beginning.saved(NOTED)
     assert beginning.note(spec("latest"), Offset(250), SOURCE, 1) is None
     assert beginning.note(spec("earliest"), Offset(100), SOURCE, 1) == SaveStart(None, 1)
 
