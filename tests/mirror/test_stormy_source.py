@@ -16,7 +16,7 @@ import pytest
 
 from support.kafka_cluster import KafkaCluster
 from support.mirror import Mirror, twinlog_command
-from support.positions import visible_records
+from support.positions import visible_in_each, visible_records
 from support.stormy_faults import StormyFaults
 from support.stormy_producers import StormyProducers, Targets
 from support.stormy_proof import StormyProof
@@ -110,6 +110,7 @@ class Storm:
         self.proof.compare([of for of in self.partitions if of not in compacted])
         self.proof.compare_compacted(compacted)
         self._assert_kept()
+        self._assert_same_transactions()
         self.rounds += 1
         self._report()
 
@@ -140,6 +141,12 @@ class Storm:
             here = dict(visible_records(self.twinlog, *of))
             amiss = [offset for offset, value in places.items() if here.get(offset) != value]
             assert not amiss, f"{of}: acknowledged, and not here: {amiss[:10]}"
+
+    def _assert_same_transactions(self) -> None:
+        """Fail unless what was decided, aborted and left undecided is the same on both sides."""
+        undecided = [of for of in self.partitions if of[0] == _TARGETS.transactional]
+        there = visible_in_each(self.source, undecided)
+        assert there == visible_in_each(self.twinlog, undecided)
 
     # What is told of it
 
