@@ -140,6 +140,12 @@ def _counts(board: MirrorBoard) -> Iterator[Reading]:
         of.MIRROR_FETCH_BYTES, [((name,), counted.fetched_bytes) for name, counted in counts]
     )
     yield Reading(
+        of.THROTTLED,
+        [((name,), status.throttled_count) for name, status in board.statuses.items()],
+    )
+    rate = board.throttle.rate
+    yield Reading(of.THROTTLED_RATE, [] if board.throttle.is_unlimited else [((), rate)])
+    yield Reading(
         of.LOSSES,
         [((name, k.value), counted.losses[k]) for name, counted in counts for k in LossKind],
     )

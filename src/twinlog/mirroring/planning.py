@@ -123,7 +123,7 @@ class FetchPlan:
 
     def hold(self, held: Set[TopicPartition]) -> None:
         """Leave these partitions out of the requests, and those held before in them again."""
-        if held == self._held:
+        if held is self._held or held == self._held:
             return
         before, self._held = self._held, held
         for of in before - held:

@@ -260,6 +260,13 @@ MIRROR_FETCH_FAILURES: Final = counter(
 MIRROR_FETCH_BYTES: Final = counter(
     "twinlog_mirror_fetch_bytes_total", "Bytes of batches that the source gave.", "mirror"
 )
+THROTTLED: Final = gauge(
+    "twinlog_mirror_throttled_partitions", "Partitions fetched at the throttled rate.", "mirror"
+)
+THROTTLED_RATE: Final = gauge(
+    "twinlog_mirror_throttled_rate_bytes",
+    "Bytes a second that they may fetch together; left out where there is no limit.",
+)
 LOSSES: Final = counter(
     "twinlog_mirror_losses_total",
     "Times that records were lost. Cause gap: the source deleted them before they came; "
@@ -355,6 +362,8 @@ CHAPTERS: Final[tuple[tuple[str, tuple[Family, ...]], ...]] = (
             MIRROR_FETCHES,
             MIRROR_FETCH_FAILURES,
             MIRROR_FETCH_BYTES,
+            THROTTLED,
+            THROTTLED_RATE,
             LOSSES,
             LOST_RECORDS,
             REFRESH_ERRORS,

@@ -109,6 +109,16 @@ def test_what_is_stopped_does_not_lag() -> None:
     assert 'twinlog_mirror_source_silent_seconds{mirror="m"}' not in found
 
 
+def test_the_throttle_is_told_where_there_is_one() -> None:
+    board, status = board_of(Mirrored(MirrorState.MIRRORING))
+    status.throttled_count = 1
+    found = read(board, 0)
+    assert found['twinlog_mirror_throttled_partitions{mirror="m"}'] == 1
+    assert "twinlog_mirror_throttled_rate_bytes" not in found
+    board.throttle.set_rate(1_000, 0)
+    assert read(board, 0)["twinlog_mirror_throttled_rate_bytes"] == 1_000
+
+
 def test_losses_are_told_with_their_cause_and_errors_with_their_task() -> None:
     board, status = board_of()
     status.counts.losses[LossKind.GAP] += 1
