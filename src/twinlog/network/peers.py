@@ -1,6 +1,6 @@
 """A cluster we talk to: found by its bootstrap list, known by its metadata."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from random import Random
 from typing import Final, TypeVar
 
@@ -14,6 +14,7 @@ from twinlog.network.peer_metadata import PeerMetadata, PeerNode, PeerTopic
 from twinlog.network.sasl import AuthenticationFailed
 from twinlog.wire.messages.groups import (
     FIND_COORDINATOR,
+    Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
@@ -27,6 +28,7 @@ REQUEST_TIMEOUT_S: Final = 30.0
 BROKERS_ASKED_MAX: Final = 3
 GROUP_KEY: Final = 0
 BATCHED_SINCE: Final = 4
+GROUPS_AT_ONCE_MAX: Final = 500
 
 
 class PeerCluster:
@@ -117,23 +119,35 @@ class PeerCluster:
                 failures.append(str(failure))
         raise PeerUnavailable(f"cluster {self}", "; ".join(failures))
 
-    async def coordinator_of(self, group: str) -> BrokerId:
-        """Find the broker that coordinates a consumer group.
+    async def coordinators_of(self, groups: Collection[str]) -> dict[str, BrokerId | ApiError]:
+        """Find the brokers that coordinate consumer groups; for each, or why there is none.
 
-        Raises PeerUnavailable, and ApiError with the code the cluster gave.
+        Raises PeerUnavailable.
         """
+        names = list(groups)
         connection = await self.any_connection()
         version = connection.version_of(FIND_COORDINATOR)
-        if version >= BATCHED_SINCE:
-            request = FindCoordinatorRequest(key_type=GROUP_KEY, coordinator_keys=(group,))
-        else:
-            request = FindCoordinatorRequest(key=group, key_type=GROUP_KEY)
-        response = await connection.call(
-            FIND_COORDINATOR, request, timeout_s=self._request_timeout_s, version=version
-        )
-        node = _coordinator_in(response, group, version)
-        self.metadata.learn_node(node)
-        return node.node_id
+        at_once = GROUPS_AT_ONCE_MAX if version >= BATCHED_SINCE else 1
+        found: dict[str, BrokerId | ApiError] = {}
+        for first in range(0, len(names), at_once):
+            some = names[first : first + at_once]
+            if version >= BATCHED_SINCE:
+                request = FindCoordinatorRequest(key_type=GROUP_KEY, coordinator_keys=tuple(some))
+            else:
+                request = FindCoordinatorRequest(key=some[0], key_type=GROUP_KEY)
+            response = await connection.call(
+                FIND_COORDINATOR, request, timeout_s=self._request_timeout_s, version=version
+            )
+            told = _coordinators_in(response, some, version)
+            for group in some:
+                try:
+                    node = _coordinator_in(told, group)
+                except ApiError as error:
+                    found[group] = error
+                else:
+                    self.metadata.learn_node(node)
+                    found[group] = node.node_id
+        return found
 
     async def ask_any(self, api: Api[Request, Response], request: Request) -> Response:
         """Ask whichever broker answers; a few are tried.
@@ -175,13 +189,28 @@ def raise_for(code: int, what: str, why: str | None = None) -> None:
     raise ApiError(known, told)
 
 
-def _coordinator_in(response: FindCoordinatorResponse, group: str, version: int) -> PeerNode:
+def _coordinators_in(
+    response: FindCoordinatorResponse, groups: Sequence[str], version: int
+) -> dict[str, Coordinator]:
     """Read either form of the answer."""
+    if version >= BATCHED_SINCE:
+        return {told.key: told for told in response.coordinators}
+    return {
+        group: Coordinator(
+            key=group,
+            node_id=response.node_id,
+            host=response.host,
+            port=response.port,
+            error_code=response.error_code,
+            error_message=response.error_message,
+        )
+        for group in groups
+    }
+
+
+def _coordinator_in(told: Mapping[str, Coordinator], group: str) -> PeerNode:
     what = f"coordinator of group {group}"
-    if version < BATCHED_SINCE:
-        raise_for(response.error_code, what, response.error_message)
-        return PeerNode(BrokerId(response.node_id), Address(response.host, response.port))
-    found = next((c for c in response.coordinators if c.key == group), None)
+    found = told.get(group)
     if found is None:
         raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{what}: not in the answer")
     raise_for(found.error_code, what, found.error_message)

@@ -12,7 +12,7 @@ from twinlog.model.ids import TopicName, TopicPartition
 from twinlog.network.addresses import Address
 from twinlog.network.exchange import PeerUnavailable
 from twinlog.network.links import LinkSettings
-from twinlog.network.peers import PeerCluster
+from twinlog.network.peers import GROUPS_AT_ONCE_MAX, PeerCluster
 from twinlog.wire.api_keys import ApiKey
 from twinlog.wire.messages.groups import (
     FIND_COORDINATOR,
@@ -37,6 +37,7 @@ class TwoBrokers:
     """A cluster of two brokers; number 2 leads the only partition, in a given epoch."""
 
     def __init__(self, *, metadata: tuple[int, int] = (0, 13), coordinator: int = 6) -> None:
+        self.asked_for_coordinators = 0
         ranges = {ApiKey.METADATA: metadata, ApiKey.FIND_COORDINATOR: (0, coordinator)}
         self.brokers = [ScriptedBroker(ranges=ranges) for _ in range(2)]
         self.epoch = 4
@@ -78,22 +79,29 @@ class TwoBrokers:
     def on_find_coordinator(
         self, request: FindCoordinatorRequest, version: int
     ) -> FindCoordinatorResponse:
-        group = request.key if version < 4 else request.coordinator_keys[0]
-        code = 15 if group == "homeless" else 0
+        self.asked_for_coordinators += 1
         address = self.addresses[1]
         if version < 4:
             return FindCoordinatorResponse(
-                error_code=code, node_id=2, host=address.host, port=address.port
+                error_code=15 if request.key == "homeless" else 0,
+                node_id=2,
+                host=address.host,
+                port=address.port,
             )
-        found = Coordinator(
-            key="another" if group == "lost" else group,
-            node_id=2,
-            host=address.host,
-            port=address.port,
-            error_code=code,
-            error_message="no one is home" if code else None,
+        return FindCoordinatorResponse(
+            coordinators=tuple(
+                Coordinator(
+                    key=group,
+                    node_id=2,
+                    host=address.host,
+                    port=address.port,
+                    error_code=15 if group == "homeless" else 0,
+                    error_message="no one is home" if group == "homeless" else None,
+                )
+                for group in request.coordinator_keys
+                if group != "lost"
+            )
         )
-        return FindCoordinatorResponse(coordinators=(found,))
 
 
 @asynccontextmanager
@@ -187,14 +195,26 @@ async def test_another_broker_is_asked_when_one_goes_away() -> None:
 @pytest.mark.parametrize("version", [0, 1, 3, 4, 6])
 async def test_the_coordinator_is_found_in_old_and_new_forms(version: int) -> None:
     async with meeting(TwoBrokers(coordinator=version)) as peers:
-        assert await peers.coordinator_of("a group") == 2
+        found = await peers.coordinators_of(["a group", "homeless", "lost"])
+        assert found["a group"] == 2
         assert (await peers.connection_to(2)).is_open
-        with pytest.raises(ApiError, match="homeless: COORDINATOR_NOT_AVAILABLE") as failure:
-            await peers.coordinator_of("homeless")
-        assert failure.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        homeless = found["homeless"]
+        assert isinstance(homeless, ApiError)
+        assert homeless.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert "homeless: COORDINATOR_NOT_AVAILABLE" in homeless.why
         if version >= 4:
-            with pytest.raises(ApiError, match="lost: not in the answer"):
-                await peers.coordinator_of("lost")
+            assert "lost: not in the answer" in str(found["lost"])
+
+
+async def test_of_many_groups_the_coordinators_are_asked_in_a_few_requests() -> None:
+    cluster = TwoBrokers(coordinator=4)
+    async with meeting(cluster) as peers:
+        names = [f"group {number}" for number in range(2 * GROUPS_AT_ONCE_MAX + 1)]
+        found = await peers.coordinators_of(names)
+        assert set(found.values()) == {2}
+        assert list(found) == names
+        assert cluster.asked_for_coordinators == 3
+        assert await peers.coordinators_of([]) == {}
 
 
 async def test_an_error_of_the_whole_answer_is_raised_also_one_we_do_not_know() -> None:

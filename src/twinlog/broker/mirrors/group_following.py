@@ -10,9 +10,8 @@ from typing import Final
 
 from twinlog.broker.context import Broker
 from twinlog.broker.internal_topics import offsets_topic
-from twinlog.broker.mirrors.permissions import DESCRIBE, with_lacking
+from twinlog.broker.mirrors.group_reads import GroupAtSource, consumer_groups, offsets_of_groups
 from twinlog.broker.mirrors.source import group_matcher
-from twinlog.broker.mirrors.source_reads import consumer_groups, group_offsets
 from twinlog.broker.mirrors.work import MirrorWork
 from twinlog.cluster.facts import DesiredState, TopicFact
 from twinlog.groups.commands import CommittedOffset
@@ -24,6 +23,7 @@ log = logging.getLogger(__name__)
 
 GROUP_TIMEOUT_S: Final = 5.0
 FAILURES_TOLD_MAX: Final = 10
+GROUPS_AT_ONCE_MAX: Final = 500
 
 Ranges = dict[TopicPartition, LocalRange]
 Changes = dict[TopicPartition, CommittedOffset | None]
@@ -48,16 +48,27 @@ class GroupFollowing:
             await peers.refresh(())
         brought = await self._groups_brought()
         is_wanted = group_matcher(self._work.settings)
-        at_source = await consumer_groups(self._work.source)
+        groups = await consumer_groups(self._work.source) | brought
+        wanted = sorted(filter(is_wanted, groups))
         failures: list[str] = []
-        for group in sorted(filter(is_wanted, at_source | brought)):
-            try:
-                await self._sync_group(group, mirrored)
-            except ApiError as error:
-                failures.append(f"{group}: {error.why}")
+        for first in range(0, len(wanted), GROUPS_AT_ONCE_MAX):
+            some = wanted[first : first + GROUPS_AT_ONCE_MAX]
+            failures += await self._sync_some(some, mirrored)
         if failures:
             why = "; ".join(failures[:FAILURES_TOLD_MAX])
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, why)
+
+    async def _sync_some(self, groups: list[str], mirrored: Ranges) -> list[str]:
+        """Bring some groups in step; give why others could not be."""
+        failures: list[str] = []
+        for group, at_source in (await offsets_of_groups(self._work.source, groups)).items():
+            try:
+                if isinstance(at_source, ApiError):
+                    raise at_source
+                await self._sync_group(group, at_source, mirrored)
+            except ApiError as error:
+                failures.append(f"{group}: {error.why}")
+        return failures
 
     @property
     def _mark(self) -> str:
@@ -80,16 +91,10 @@ class GroupFollowing:
             self._brought = {group for groups in told for group in groups}
         return self._brought
 
-    async def _sync_group(self, group: str, mirrored: Ranges) -> None:
-        source, broker = self._work.source, self._broker
-        try:
-            coordinator = await source.peers.coordinator_of(group)
-        except ApiError as error:
-            why = with_lacking(error.why, source.security, error.code, DESCRIBE, group)
-            raise ApiError(error.code, why) from error
-        at_source = await group_offsets(source, group, coordinator)
+    async def _sync_group(self, group: str, at_source: GroupAtSource, mirrored: Ranges) -> None:
+        broker = self._broker
         brought = await self._groups_brought()
-        if group not in brought and not at_source.keys() & mirrored.keys():
+        if group not in brought and not at_source.offsets.keys() & mirrored.keys():
             return
         topic = offsets_topic(broker.settings)
         await broker.new_topics.ensure(topic.name, topic.partition_count, topic.config)
@@ -98,10 +103,14 @@ class GroupFollowing:
         )
         mark = self._mark
         plan = plan_group(
-            at_source,
+            at_source.offsets,
             {of: one.offset for of, one in here.items()},
             mirrored,
-            {of for of, one in here.items() if one.brought_by == mark},
+            {
+                of
+                for of, one in here.items()
+                if one.brought_by == mark and of not in at_source.untold
+            },
         )
         gone = await self._really_gone(plan.delete)
         changes = self._changes(plan, gone, mark)
