@@ -65,9 +65,7 @@ def plan_group(
         if here.get(of) != clamped.offset:
             commit[of] = clamped
     delete = frozenset(
-        of
-        for of in brought
-        if of in mirrored and of in here and _is_gone(at_source.get(of))
+        of for of in brought if of in mirrored and of in here and _is_gone(at_source.get(of))
     )
     return GroupPlan(commit, delete)
 
