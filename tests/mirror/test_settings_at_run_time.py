@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from support.kafka_cluster import KafkaCluster
+from support.mirror import Mirror, producing, twinlog_command
 from support.mirrored_pair import Pair, log_of, mirrored_pair, until
 from support.pair_commands import set_broker_config, set_mirror_config
+from support.twinlog_process import TwinlogProcess
 from twinlog.model.ids import TopicName, TopicPartition
 
 PARTITIONS = 8
@@ -116,3 +119,35 @@ async def test_the_brokers_own_settings_for_mirrors_count_at_once(tmp_path: Path
         await set_mirror_config(pair, "topics.include", "t,u")
         await pair.make_topic("u")
         await pair.until_state("MIRRORING", "u")
+
+
+@pytest.mark.kafka
+@pytest.mark.cluster
+@pytest.mark.slow
+def test_a_mirror_of_kafka_goes_over_to_another_broker_of_it_and_back_from_nowhere(
+    trio: KafkaCluster, twinlog: TwinlogProcess, fresh: str
+) -> None:
+    partitions = [(fresh, number) for number in range(6)]
+    trio.create_topic(fresh, partitions=6)
+    mirror = Mirror(twinlog, trio, "over")
+    mirror.create(bootstrap_servers=trio.brokers[1].bootstrap, request_timeout_ms="5000")
+    mirror.start([fresh])
+    with producing(trio, [fresh]):
+        mirror.await_more(partitions)
+        for key, value in (
+            ("bootstrap.servers", trio.brokers[3].bootstrap),
+            ("fetch.max.bytes", "200000"),
+            ("bootstrap.servers", "127.0.0.1:1"),
+            ("bootstrap.servers", trio.brokers[2].bootstrap),
+            ("request.timeout.ms", "7000"),
+            ("mirror.gap.policy", "fail"),
+        ):
+            what = ("--entity-type", "cluster-mirrors", "--entity-name", mirror.name)
+            at = ("configs", "--bootstrap-server", twinlog.bootstrap, *what)
+            done = twinlog_command(*at, "--alter", "--add-config", f"{key}={value}")
+            assert done.exit_code == 0, done.stderr
+            if value != "127.0.0.1:1":
+                mirror.await_more(partitions)
+    mirror.await_caught_up(partitions)
+    mirror.await_states(partitions, "MIRRORING")
+    mirror.assert_equal(partitions)

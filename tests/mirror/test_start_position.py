@@ -15,6 +15,16 @@ from support.source_data import flush, producer_of
 from support.twinlog_process import TwinlogProcess
 from support.waiting import wait_until
 from twinlog.model.ids import TopicName, TopicPartition
+from twinlog.wire.messages.group_offsets import (
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    OffsetCommitPartition,
+    OffsetCommitRequest,
+    OffsetCommitTopic,
+    OffsetFetchGroup,
+    OffsetFetchRequest,
+)
+from twinlog.wire.messages.groups import FIND_COORDINATOR, FindCoordinatorRequest
 from twinlog.wire.messages.topics import (
     CREATE_PARTITIONS,
     CreatePartitionsRequest,
@@ -63,6 +73,34 @@ async def test_from_the_latest_record_on_and_verify_says_from_where(tmp_path: Pa
             "t-0 is equal from 10, since mirror.start.offset.spec=latest; "
             "records 0 to 9 were never to be mirrored" in ran.out
         ), ran.out
+
+
+async def test_a_group_that_stands_before_the_beginning_is_set_to_it(tmp_path: Path) -> None:
+    async with mirrored_pair(tmp_path) as pair:
+        await pair.make_topic("t")
+        await pair.produce("t", 5)
+        asked = FindCoordinatorRequest(coordinator_keys=("g",))
+        await pair.source.ask(FIND_COORDINATOR, asked)
+        one = OffsetCommitPartition(partition_index=0, committed_offset=3)
+        commit = OffsetCommitRequest(
+            group_id="g", topics=(OffsetCommitTopic(name="t", partitions=(one,)),)
+        )
+        answer = await pair.source.ask(OFFSET_COMMIT, commit, 8)
+        assert not answer.topics[0].partitions[0].error_code
+        await begun(pair, "latest", "t")
+        await pair.until_state("MIRRORING", "t")
+
+        async def is_set() -> bool:
+            await pair.destination.ask(FIND_COORDINATOR, asked)
+            fetch = OffsetFetchRequest(groups=(OffsetFetchGroup(group_id="g"),))
+            found = await pair.destination.ask(OFFSET_FETCH, fetch, 8)
+            return any(
+                partition.committed_offset == 10
+                for topic in found.groups[0].topics
+                for partition in topic.partitions
+            )
+
+        await until(is_set)
 
 
 async def test_from_a_time_on_the_batch_that_holds_it_comes_whole(tmp_path: Path) -> None:
