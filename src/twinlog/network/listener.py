@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 
 BACKLOG: Final = 1024
 SWEEP_S_MAX: Final = 5.0
+ACCEPT_TURNS: Final = 3
+"""Turns of the event loop until a connection that it has accepted is known here."""
 
 
 class Listener:
@@ -104,7 +106,7 @@ class Listener:
         self._is_running = False
         if self._sweeper is not None:
             self._sweeper.cancel()
-        self._server.close()
+        await self._accept_no_more(self._server)
         for connection in tuple(self._shared.connections):
             connection.finish()
         if not await self._wait_until_empty(drain_s) and self._shared.connections:
@@ -117,6 +119,18 @@ class Listener:
                 connection.abort()
             await self._wait_until_empty(1.0)
         await self._server.wait_closed()
+
+    async def _accept_no_more(self, server: asyncio.Server) -> None:
+        """Close the address once all that was accepted there is known here.
+
+        asyncio drops a connection that it has accepted, and leaves it open, when its server is
+        closed before its transport is made.
+        """
+        for listening in server.sockets:
+            self._shared.loop.remove_reader(listening.fileno())
+        for _ in range(ACCEPT_TURNS):
+            await asyncio.sleep(0)
+        server.close()
 
     async def _wait_until_empty(self, timeout_s: float) -> bool:
         if not self._shared.connections:

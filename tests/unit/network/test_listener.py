@@ -1,5 +1,8 @@
 import asyncio
+import gc
+import socket
 from collections.abc import Awaitable
+from contextlib import suppress
 
 import pytest
 
@@ -97,3 +100,20 @@ async def test_a_thousand_connections_come_and_go_and_leave_nothing() -> None:
             await asyncio.gather(*[one(listener.port, start + n) for n in range(200)])
         await eventually(lambda: listener.connection_count == 0)
         assert listener.accepted_count == 1000
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_a_connection_that_comes_while_it_stops_is_closed(turns: int) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        listener = Listener(tasks, echo)
+        await listener.start("127.0.0.1", 0)
+        client = socket.socket()
+        client.setblocking(False)
+        with suppress(BlockingIOError):
+            client.connect(("127.0.0.1", listener.port))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await listener.stop(1.0)
+        assert listener.connection_count == 0
+        client.close()
+    gc.collect()  # tells of what was left open
