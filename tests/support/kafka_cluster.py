@@ -11,6 +11,7 @@ import kafka
 from confluent_kafka import ElectionType, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, PartitionMetadata
 from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaError
 
 from support.cluster_admin import create_topic, offsets_of
 from support.jvm import java_server, run_tool
@@ -300,23 +301,28 @@ class KafkaCluster:
     def elect(self, partitions: Iterable[Partition], *, is_unclean: bool = False) -> None:
         """Let preferred, or any living, replicas lead, where others do and these can."""
         kind = ElectionType.UNCLEAN if is_unclean else ElectionType.PREFERRED
-        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 2})
-        asked = admin.elect_leaders(kind, [TopicPartition(*of) for of in partitions])
-        asked.result(timeout=30)
+        asked = [TopicPartition(*of) for of in partitions]
+
+        def elected() -> None:
+            admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 2})
+            admin.elect_leaders(kind, asked).result(timeout=30)
+
+        _until_taken(elected, KafkaException)
 
     def move(self, replicas: Mapping[Partition, Sequence[int]]) -> None:
         """Begin to move partitions onto those replicas, the first of them preferred."""
-        admin = KafkaAdminClient(bootstrap_servers=self.bootstrap.split(","))
-        try:
-            asked = {kafka.TopicPartition(*of): list(onto) for of, onto in replicas.items()}
-            refused = {of: why for of, why in self._moved(admin, asked).items() if why}
-            assert not refused, f"partitions cannot be moved: {refused}"
-        finally:
-            admin.close()
+        asked = {kafka.TopicPartition(*of): list(onto) for of, onto in replicas.items()}
 
-    @staticmethod
-    def _moved(admin: Any, asked: Any) -> dict[Any, Any]:
-        return dict(admin.alter_partition_reassignments(asked, timeout_ms=20_000))
+        def moved() -> None:
+            admin = KafkaAdminClient(bootstrap_servers=self.bootstrap.split(","))
+            try:
+                answers = admin.alter_partition_reassignments(asked, timeout_ms=20_000)
+            finally:
+                admin.close()
+            refused = {of: why for of, why in answers.items() if why}
+            assert not refused, f"partitions cannot be moved: {refused}"
+
+        _until_taken(moved, KafkaError)
 
     def lose_what_comes_now(
         self, of: Partition, write: Callable[[], None], *, is_frozen: bool = True
@@ -341,6 +347,21 @@ class KafkaCluster:
             lambda: self.leader_of(of) != leader, f"another than {leader} leads {of}", timeout_s=120
         )
         return leader
+
+
+def _until_taken(ask: Callable[[], None], failure: type[Exception]) -> None:
+    """Ask again while brokers that come and go do not know of each other."""
+    failures: list[Exception] = []
+
+    def is_taken() -> bool:
+        try:
+            ask()
+        except failure as error:
+            failures.append(error)
+            return False
+        return True
+
+    wait_until(is_taken, lambda: f"an order is taken: {failures[-1]}", timeout_s=120)
 
 
 def side_by_side(tasks: Sequence[Callable[[], object]]) -> None:
