@@ -17,6 +17,8 @@ for it.
 
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, replace
+from functools import cache
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -185,11 +187,18 @@ def _repr(self: Any) -> str:
 def _eq(self: Any, other: Any) -> Any:
     if type(other) is not type(self):
         return NotImplemented
-    return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+    values_of = _reader(self.__slots__)
+    return values_of(self) == values_of(other)
 
 
 def _hash(self: Any) -> int:
-    return hash(tuple(getattr(self, name) for name in self.__slots__))
+    return hash(_reader(self.__slots__)(self))
+
+
+@cache
+def _reader(names: tuple[str, ...]) -> Callable[[Any], Any]:
+    """Give what reads all fields at once: some messages are keys of dicts, by the thousand."""
+    return attrgetter(*names) if names else lambda _: ()
 
 
 def fields_of(cls: type[Any]) -> tuple[Field, ...]:
