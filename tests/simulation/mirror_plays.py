@@ -50,7 +50,32 @@ def start_again_after_a_stop(seed: int) -> Schedule:
     return world.schedule
 
 
+def level_after_elections(seed: int) -> Schedule:
+    """Only the source makes trouble, and plenty of it; every loss of records may be followed."""
+    world = World(
+        seed + 30_000_000, allows_unclean=True, gap=GapPolicy.CONTINUE, is_source_only=True
+    )
+    world.play()
+    world.calm()
+    world.run_until(lambda: world.is_level)
+    return world.schedule
+
+
+def stop_after_elections(seed: int) -> Schedule:
+    """Only the source makes trouble, and a stop comes in the middle of it."""
+    world = World(seed + 40_000_000, allows_unclean=True, is_source_only=True)
+    world.play(world.schedule.random.randint(50, 400))
+    world.stop()
+    return world.schedule
+
+
 PLAYS: Final[dict[str, Play]] = {
     play.__name__: play
-    for play in (level_once_faults_end, stop_without_the_source, start_again_after_a_stop)
+    for play in (
+        level_once_faults_end,
+        level_after_elections,
+        stop_without_the_source,
+        stop_after_elections,
+        start_again_after_a_stop,
+    )
 }

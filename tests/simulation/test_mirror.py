@@ -13,8 +13,18 @@ def test_a_mirror_is_level_with_its_source_once_faults_end(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_every_loss_of_the_source_is_followed_where_that_is_wanted(seed: int) -> None:
+    plays.level_after_elections(seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_stop_ends_writable_whatever_happened_and_without_the_source(seed: int) -> None:
     plays.stop_without_the_source(seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_stop_ends_writable_in_the_middle_of_the_sources_trouble(seed: int) -> None:
+    plays.stop_after_elections(seed)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from support.simulated.destination import Destination
-from support.simulated.schedule import Schedule
+from support.simulated.schedule import SCALES, Schedule
 from support.simulated.source import KafkaSource
 from twinlog.config.mirror_start import LATEST, LATEST_TIMESTAMP
 from twinlog.mirroring import events as on
@@ -31,8 +31,15 @@ class World:
     """A Kafka cluster and a destination. The same seed always gives the same run."""
 
     def __init__(
-        self, seed: int, *, allows_unclean: bool | None = None, gap: GapPolicy | None = None
+        self,
+        seed: int,
+        *,
+        allows_unclean: bool | None = None,
+        gap: GapPolicy | None = None,
+        is_source_only: bool = False,
     ) -> None:
+        """Let nobody touch the broker, nor kill it, if it is the source only that misbehaves."""
+        self.is_source_only = is_source_only
         self.schedule = Schedule(seed)
         chance = self.schedule.random
         unclean, gap_fails = chance.random() < 0.6, chance.random() < 0.2
@@ -47,15 +54,20 @@ class World:
         self.here = Destination(self.schedule, self.source, self.policy)
         self.own_identity = 0
         self.is_dark_for_good = False
+        self.here.may_be_killed = not is_source_only
         self.here.start()
 
     # The mess
 
     def play(self, until_ms: int = MESSY_MS) -> None:
-        """Let everything happen that can."""
-        happenings = self._happenings()
-        weights = [weight for weight, _ in happenings]
+        """Let everything happen that can, or only what happens to the source."""
+        happenings = self._of_the_source()
+        if not self.is_source_only:
+            happenings += self._of_the_broker()
         chance = self.schedule.random
+        # Some things happen often in this run, and some not at all.
+        scaled = [weight * chance.choice(SCALES) for weight, _ in happenings]
+        weights = [happenings[0][0], *scaled[1:]]
 
         def act() -> None:
             if self.schedule.now_ms < until_ms:
@@ -66,17 +78,25 @@ class World:
         while self.schedule.now_ms < until_ms:
             self.schedule.step()
 
-    def _happenings(self) -> list[Happening]:
-        here, source, chance = self.here, self.source, self.schedule.random
+    def _of_the_source(self) -> list[Happening]:
+        source = self.source
         return [
             (60, source.produce),
             (10, source.commit),
-            (6, source.trim),
-            (6, source.change_leader),
-            (2, source.lose_tail),
+            (4, source.trim),
+            (8, source.change_leader),
+            (3, source.lose_tail),
             (4, source.produce_to_deposed),
             (4, source.forget_deposed),
             (4, self._darken),
+            (2, self._tell_leader),
+            (1, self._let_store_fail),
+            (15, lambda: None),
+        ]
+
+    def _of_the_broker(self) -> list[Happening]:
+        here, chance = self.here, self.schedule.random
+        return [
             (2, lambda: here.ask_for(chance.choice(ORDERS))),
             (1, here.kill),
             (1, self._kill_often),
@@ -85,10 +105,8 @@ class World:
             (1, lambda: here.coordinator.write_as_old_leader(here.own_epoch - 1)),
             (1, here.coordinator.reload),
             (2, lambda: here.deliver(on.RecoverAsked())),
-            (2, self._tell_leader),
             (2, self.write_own),
             (1, self._recreate),
-            (15, lambda: None),
         ]
 
     def _darken(self) -> None:
@@ -110,6 +128,14 @@ class World:
 
     def _mend_replicas(self) -> None:
         self.here.are_replicas_down = False
+
+    def _let_store_fail(self) -> None:
+        self.schedule.faults["metadata store away"] += 1
+        self.here.is_store_away = True
+        self.schedule.soon(self._mend_store, at_most_ms=300)
+
+    def _mend_store(self) -> None:
+        self.here.is_store_away = False
 
     def _tell_leader(self) -> None:
         """Let a refresh that nobody here asked for name the leader."""
@@ -137,7 +163,8 @@ class World:
         """Let no more go wrong."""
         self.schedule.faults_on = False
         self.source.settle()
-        self.here.are_replicas_down = False
+        self._mend_replicas()
+        self._mend_store()
         self._look_for_topic()
 
     def _look_for_topic(self) -> None:
@@ -145,14 +172,13 @@ class World:
         if self.source.has_ids and not self.source.is_same_topic:
             self.here.deliver(on.SourceLost("the topic is another one"))
         else:
-            leader = self.source.leader
-            node, epoch = BrokerId(leader.node), LeaderEpoch(leader.epoch)
-            self.here.deliver(on.SourceLeaderMoved(node, epoch))
+            self._tell_leader()
         self.schedule.after(LOOK_MS, self._look_for_topic)
 
     def stop(self) -> None:
         """Order a stop, and wait until producers may write."""
         self._mend_replicas()
+        self._mend_store()
         self.here.ask_for(DesiredState.STOPPED)
         self.run_until(lambda: self.here.is_writable)
         assert self.state == MirrorState.STOPPED, self.describe()

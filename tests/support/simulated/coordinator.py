@@ -37,7 +37,7 @@ STEPS = {line.split()[0]: set(line.split()) for line in TABLE.strip().splitlines
 class Watcher(Protocol):
     """Who looks at what is committed."""
 
-    def state_written(self, wanted: WriteState) -> None:
+    def state_written(self, before: MirrorState, wanted: WriteState) -> None:
         """Look at a state."""
         ...
 
@@ -70,12 +70,12 @@ class Coordinator:
     def write_state(self, wanted: WriteState) -> int:
         """Write a state; give its epoch. Raises ApiError."""
         self._may_be_away()
-        before = self.known
+        before, was = self.known.state, self.known.mirror_state
         outcome = self._shard.write_state(wanted)
         self._commit(outcome.records)
         assert isinstance(outcome.reply, int)
-        self._check_step(before.state, wanted)
-        self._watcher.state_written(wanted)
+        self._check_step(before, wanted)
+        self._watcher.state_written(was, wanted)
         self._may_lose_reply()
         return outcome.reply
 

@@ -40,7 +40,10 @@ class Destination:
         self.own_epoch = 0
         self.desired = DesiredState.MIRRORING
         self.is_writable = False
+        self.may_be_killed = True
         self.are_replicas_down = False
+        self.is_store_away = False
+        """Whether the metadata store, which raises leader epochs, cannot be reached."""
         self.tails: list[list[Batch]] = []
         """What was cut off and saved."""
         self._gap: do.NoteGap | None = None
@@ -130,7 +133,7 @@ class Destination:
         if before != self.mirror.state == MirrorState.STOPPED == int(self.desired):
             self.is_writable = True
         for effect in effects:
-            if schedule.fails("killed between two effects", 0.004):
+            if self.may_be_killed and schedule.fails("killed between two effects", 0.004):
                 self.kill()
             if life != self._life:
                 return
@@ -229,6 +232,7 @@ class Destination:
         if self.are_replicas_down or self.schedule.fails("not replicated in time", chance):
             self._answer(on.StepFailed("not replicated in time", event.turn), 40)
             return
+        self.rules.replicated(event)
         self._answer(event)
 
     # The log
@@ -327,7 +331,7 @@ class Destination:
         self._begin_later(life)
 
     def _bump(self, at_least: int) -> None:
-        if self.schedule.fails("epoch not raised", 0.1):
+        if self.is_store_away or self.schedule.fails("epoch not raised", 0.1):
             return  # the metadata store does not answer
         bring = self._bring()
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from support.simulated.log import Batch
 from twinlog.mirroring import effects as do
+from twinlog.mirroring import events as on
 from twinlog.mirroring.policy import GapPolicy
 from twinlog.mirroring.records import LastMirrorEpoch
 from twinlog.mirroring.shard import WriteState
@@ -26,6 +27,8 @@ class Rules:
         self.mirrors_all = False
         self._mirrored_up_to: int | None = None
         """Where the mirrored records end, once a stop has said so."""
+        self._on_all_replicas = self._on_in_sync_replicas = -1
+        """The version of the log that they have."""
 
     def _must(self, holds: bool, what: str) -> None:  # noqa: FBT001 - it is all there is to say
         assert holds, f"{what}: {self._at.tell()}"
@@ -116,11 +119,20 @@ class Rules:
         line = self._at.network.source.lines[-1]
         return any(b.last >= start and b in line for b in batches)
 
+    def replicated(self, event: on.Event) -> None:
+        """Take in that replicas have the log as it is."""
+        if isinstance(event, on.ReplicasConverged):
+            self._on_all_replicas = self._at.log.version
+        self._on_in_sync_replicas = self._at.log.version
+
     # What is committed
 
-    def state_written(self, wanted: WriteState) -> None:
+    def state_written(self, before: MirrorState, wanted: WriteState) -> None:
         """Take in what a state says of the log."""
         if wanted.state == _S.MIRRORING:
+            if before == _S.ULE_RECOVERY:
+                have_all = self._on_all_replicas == self._at.log.version
+                self._must(have_all, "recovered before every replica had the log")
             self.mirrors_all, self._mirrored_up_to = True, None
         elif wanted.state == _S.ULE_RECOVERY:
             self._must(self._at.policy.supports_unclean_election, "recovers though it may not")
@@ -149,5 +161,7 @@ class Rules:
                 found = mirrored[-1]
                 self._must(found.epoch == last.epoch and found.last < last.log_end, f"{last}")
         self._must(len(resets) == 1, f"resets of a stop: {resets}")
+        are_in_sync = self._on_in_sync_replicas == log.version
+        self._must(are_in_sync, "stopped before it was replicated")
         self._must(not log.open_transactions, "stopped with an open transaction")
         self._must(all(b.epoch > last.epoch for b in own), f"{own} not above {last}")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 TOLD_MAX = 120
+SCALES = (0, 1, 1, 4)
 
 
 class Schedule:
@@ -18,6 +19,7 @@ class Schedule:
         self.faults: Counter[str] = Counter()
         self.steps = 0
         self.told: deque[object] = deque(maxlen=TOLD_MAX)
+        self._scales: dict[str, float] = {}
         self._due: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
 
@@ -48,8 +50,16 @@ class Schedule:
         raise AssertionError(f"never done: {describe()}\n{self.tell()}")
 
     def fails(self, what: str, chance: float) -> bool:
-        """Tell whether something goes wrong now; never once the faults have ended."""
-        if not self.faults_on or self.random.random() >= chance:
+        """Tell whether something goes wrong now; never once the faults have ended.
+
+        Each run has faults of its own: some do not come at all, some come often.
+        """
+        if not self.faults_on:
+            return False
+        scale = self._scales.get(what)
+        if scale is None:
+            scale = self._scales[what] = self.random.choice(SCALES)
+        if self.random.random() >= chance * scale:
             return False
         self.faults[what] += 1
         return True

@@ -7,7 +7,7 @@ from support.simulated.schedule import Schedule
 from twinlog.model.errors import ErrorCode
 from twinlog.model.ids import LeaderEpoch, Offset
 
-NODES = 3
+NODES = 2
 OLD_IN_A_ROW_MAX = 3
 
 
@@ -55,14 +55,15 @@ class Replica:
         is_old = epoch < self.epoch
         return ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
 
-    def write(self, identity: int, schedule: Schedule) -> None:
+    def write(self, identity: int, schedule: Schedule, records_max: int) -> None:
         """Write a batch of some records; sometimes a transaction begins or ends."""
         chance, log = schedule.random, self.log
-        base = log.end + (chance.random() < 0.1) * chance.randint(1, 5)
+        has_hole = records_max > 1 and chance.random() < 0.1
+        base = log.end + has_hole * chance.randint(1, 5)
         kind = "data"
         if chance.random() < 0.2:
             kind = "end" if log.open_transactions else "open"
-        count = 1 if kind == "end" else chance.randint(1, 8)
+        count = 1 if kind == "end" else chance.randint(1, records_max)
         log.append(Batch(base, base + count - 1, self.epoch, identity, kind))
 
 
@@ -73,9 +74,15 @@ class KafkaSource:
         self._schedule = schedule
         chance = schedule.random
         self.is_dark = False
-        self.fences = chance.random() < 0.7
-        """Whether fetches in another epoch are refused; Kafka before 2.1 did not."""
+        self.tells_divergence = chance.random() < 0.6
+        """Whether fetches are told that logs have parted; Kafka before 2.7 did not."""
+        self.tells_epochs = not self.tells_divergence or chance.random() < 0.6
+        """Whether metadata has leader epochs; other brokers than Kafka may leave them out."""
+        self.fences = not self.tells_divergence or chance.random() < 0.7
+        """Whether fetches in another epoch are refused."""
         self.has_ids = chance.random() < 0.7
+        self.records_max = chance.choice((1, 3, 8))
+        """In a batch; where all are alike, those of two histories begin at the same offsets."""
         self.topic = 0
         """Rises when the topic is deleted and created again."""
         self.topic_mirrored = 0
@@ -108,7 +115,7 @@ class KafkaSource:
     def produce(self) -> None:
         """Write a batch; most are committed at once."""
         self.identity += 1
-        self.leader.write(self.identity, self._schedule)
+        self.leader.write(self.identity, self._schedule, self.records_max)
         if self._schedule.random.random() < 0.8:
             self.commit()
 
@@ -117,7 +124,7 @@ class KafkaSource:
         if self.deposed is not None:
             self._schedule.faults["written to a deposed leader"] += 1
             self.identity += 1
-            self.deposed.write(self.identity, self._schedule)
+            self.deposed.write(self.identity, self._schedule, self.records_max)
             self.deposed.show(self.deposed.log.end)
 
     def commit(self) -> None:
@@ -171,14 +178,15 @@ class KafkaSource:
 
     def _elect(self, log: Log, shown: int, *, is_clean: bool = True) -> None:
         before, chance = self.leader, self._schedule.random
-        self.deposed = before if chance.random() < 0.5 else None
+        node = chance.randrange(NODES)
+        self.deposed = before if node != before.node and chance.random() < 0.5 else None
         line = before.line
         if self.deposed is not None or not is_clean:
             # What the one tells from now on, the other does not.
             line = [b for b in line if b.last < log.end]
             self._lines.append(line)
         epoch = before.epoch + chance.choice((1, 1, 2, 3, 14))
-        self.leader = Replica((before.node + 1) % NODES, epoch, log, shown, line)
+        self.leader = Replica(node, epoch, log, shown, line)
         self._begin_epoch()
 
     def _begin_epoch(self) -> None:
@@ -197,7 +205,7 @@ class KafkaSource:
         self._old_in_a_row = self._old_in_a_row + 1 if is_old else 0
         if is_old and self.deposed is not None:
             leader = self.deposed
-        return leader.node, leader.epoch
+        return leader.node, leader.epoch if self.tells_epochs else -1
 
     def _replica(self, node: int, epoch: int) -> Replica | ErrorCode:
         for replica in (self.leader, self.deposed):
@@ -242,7 +250,7 @@ class KafkaSource:
         log = replica.log
         if not log.start <= offset <= log.end:
             return ErrorCode.OFFSET_OUT_OF_RANGE
-        if last_epoch >= 0:
+        if last_epoch >= 0 and self.tells_divergence:
             found, end = log.epochs.end_of(LeaderEpoch(last_epoch), Offset(log.end))
             if found != last_epoch or end < offset:
                 return Parted()
