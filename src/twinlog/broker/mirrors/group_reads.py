@@ -49,8 +49,17 @@ Found = dict[str, GroupAtSource | ApiError]
 async def consumer_groups(source: SourceCluster) -> set[str]:
     """Give the ids of all consumer groups, asked of every broker.
 
-    Raises PeerUnavailable, ApiError.
+    Raises PeerUnavailable, ApiError. Who cannot be reached may be gone for good, and coordinates
+    nothing then: the next round asks those that the source still has.
     """
+    try:
+        return await _groups_at_each(source)
+    except PeerUnavailable:
+        await source.peers.refresh(())
+        raise
+
+
+async def _groups_at_each(source: SourceCluster) -> set[str]:
     groups: set[str] = set()
     for node in tuple(source.peers.nodes):
         connection = await source.peers.connection_to(node)

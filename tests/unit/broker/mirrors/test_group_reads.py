@@ -15,7 +15,10 @@ from twinlog.broker.mirrors.group_reads import (
 )
 from twinlog.mirroring.group_sync import SourceOffset
 from twinlog.model.errors import ApiError, ErrorCode
-from twinlog.model.ids import LeaderEpoch, Offset, TopicName, TopicPartition
+from twinlog.model.ids import BrokerId, LeaderEpoch, Offset, TopicName, TopicPartition
+from twinlog.network.addresses import Address
+from twinlog.network.exchange import PeerUnavailable
+from twinlog.network.peer_metadata import PeerNode
 from twinlog.wire.messages.group_offsets import (
     OFFSET_FETCH,
     OffsetFetchedGroup,
@@ -51,6 +54,17 @@ async def test_groups_of_other_protocols_are_not_consumer_groups(tmp_path: Path)
         source.on(LIST_GROUPS, lambda *_: ListGroupsResponse(groups=groups))
         await bench.source.peers.refresh(())
         assert await consumer_groups(bench.source) == {"a", "b"}
+
+
+async def test_a_broker_that_is_gone_is_asked_for_groups_once(tmp_path: Path) -> None:
+    async with scripted_source() as source, mirror_bench(tmp_path, source.address) as bench:
+        source.on(LIST_GROUPS, lambda *_: ListGroupsResponse(groups=()))
+        peers = bench.source.peers
+        await peers.refresh(())
+        peers.metadata.learn_node(PeerNode(BrokerId(ELSEWHERE), Address("127.0.0.1", 1)))
+        with pytest.raises(PeerUnavailable):
+            await consumer_groups(bench.source)
+        assert await consumer_groups(bench.source) == set()
 
 
 class Coordinating:
