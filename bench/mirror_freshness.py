@@ -109,7 +109,8 @@ async def _phases(origin: Place, destination: Place, options: argparse.Namespace
             per_s = rate / many.batch_bytes
             took_s = await stream.pace(many, per_s=per_s, for_s=options.high_s)
             sent_bytes = _sent_after(stream, first) / many.record_count * many.batch_bytes
-            phases.append(_phase(stream, first, "half of full", sent_bytes / 1e6 / took_s))
+            load = f"{options.mb_per_s:g} MB/s" if options.mb_per_s else "half of full"
+            phases.append(_phase(stream, first, load, sent_bytes / 1e6 / took_s))
     return phases
 
 
@@ -148,12 +149,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--peers", type=_peers, default=list(PEERS), help=", ".join(PEERS))
     parser.add_argument("--partitions", type=int, default=4)
     parser.add_argument("--rate", type=float, default=100, help="records/s, one a request")
-    parser.add_argument("--low-s", type=float, default=30, help="how long at that rate")
-    parser.add_argument("--rush-s", type=float, default=4, help="how long as fast as it goes")
-    parser.add_argument("--high-s", type=float, default=8, help="how long at half of that; 0: not")
+    parser.add_argument("--low-s", type=float, default=25, help="how long at that rate")
+    parser.add_argument("--rush-s", type=float, default=3, help="how long as fast as it goes")
+    parser.add_argument("--high-s", type=float, default=6, help="how long at half of that; 0: not")
     parser.add_argument("--mb-per-s", type=float, default=0, help="this instead of that half")
     parser.add_argument("--batch-records", type=int, default=64, help="of 1 KB, at half speed")
-    parser.add_argument("--warm-up-s", type=float, default=5, help="1000 records/s before it all")
+    parser.add_argument("--warm-up-s", type=float, default=4, help="1000 records/s before it all")
     parser.add_argument("--diagnose", action="store_true", help="read at the source beside it")
     parser.add_argument("--folder", default=None, help="where the data lies; a temporary folder")
     return parser.parse_args(arguments)
