@@ -63,6 +63,10 @@ class _Running:
         self.work: MirrorWork | None = None
         self.task: asyncio.Task[None] | None = None
         self.driven: Final[dict[TopicPartition, DrivenPartition]] = {}
+        self.seen: dict[TopicName, TopicFact] = {}
+        """Its topics as its partitions were last brought in step with them."""
+        self.settings: Settings | None = None
+        """The broker's, by then."""
 
     def needs_new_connections(self, fact: MirrorFact) -> bool:
         """Tell whether more has changed than what is read anew."""
@@ -214,6 +218,7 @@ class MirrorStates:
                 for driven in running.driven.values():
                     driven.close()
                 running.driven.clear()
+                running.seen = {}
                 running.status.partitions.clear()
             await asyncio.sleep(BEGIN_AGAIN_S)
 
@@ -271,52 +276,72 @@ class MirrorStates:
         return topic is None or source_id in (NO_TOPIC_ID, topic.id)
 
     def _update(self, fact: MirrorFact, running: _Running) -> None:
-        """Begin and end partitions; tell them what is asked of them and which epoch is seen."""
+        """Begin and end partitions; tell them what is asked of them and which epoch is seen.
+
+        Of thousands of partitions those are looked at whose topic has changed, or all when what
+        decides for them has.
+        """
         work = running.work
         assert work is not None, f"mirror {fact.name} is not at work"
+        is_anew = running.settings is not self._settings
+        running.settings = self._settings
         if dict(fact.config) != running.config:
+            is_anew = True
             running.config.clear()
             running.config.update(fact.config)
             work.settings = checked_settings(fact.config)
             running.status.refresh_wanted.set()
-        present: set[TopicPartition] = set()
-        policies: dict[tuple[TopicName, bool], MirrorPolicy] = {}
-        for topic, partition in self._partitions_of(fact.name):
-            present.add(partition.of)
-            assert topic.mirror is not None
-            desired = desired_state(topic.mirror.desired_state)
-            driven = running.driven.get(partition.of)
+        seen, image = running.seen, self._broker.facts.image
+        running.seen = {topic.name: topic for topic in image.topics_of_mirror(fact.name)}
+        for name, topic in running.seen.items():
+            if is_anew or seen.get(name) is not topic:
+                self._update_topic(topic, running, work)
+        for name, topic in seen.items():
+            if running.seen.get(name) is not topic:
+                self._let_go(topic, running, work)
+        work.throttle(
+            frozenset(
+                of
+                for topic in running.seen.values()
+                for of in throttled_partitions(topic, self._settings, self._broker.broker_id)
+            )
+        )
+
+    def _update_topic(self, topic: TopicFact, running: _Running, work: MirrorWork) -> None:
+        assert topic.mirror is not None
+        desired = desired_state(topic.mirror.desired_state)
+        policies: dict[bool, MirrorPolicy] = {}
+        for partition in self._partitions_of(topic):
             is_first = partition.of.partition < topic.mirror.first_partitions
-            policy = policies.get((topic.name, is_first))
-            if policy is None:
+            if is_first not in policies:
                 policy = policy_of(topic, work.settings, self._settings, is_first=is_first)
-                policies[topic.name, is_first] = policy
+                policies[is_first] = policy
+            driven = running.driven.get(partition.of)
             if driven is not None and driven.partition is partition:
-                driven.follow(policy)
+                driven.follow(policies[is_first])
                 driven.leader_epoch_seen()
                 driven.want(desired)
                 continue
             if driven is not None:
                 driven.close()
-            driven = DrivenPartition(partition, work, desired, policy)
+            driven = DrivenPartition(partition, work, desired, policies[is_first])
             running.driven[partition.of] = driven
             work.receivers[partition.of] = running.status.partitions[partition.of] = driven
             driven.begin()
-        for of in running.driven.keys() - present:
-            running.driven.pop(of).close()
-            work.receivers.pop(of, None)
-            running.status.partitions.pop(of, None)
-        work.throttle(
-            frozenset(
-                of
-                for topic in self._broker.facts.image.topics_of_mirror(fact.name)
-                for of in throttled_partitions(topic, self._settings, self._broker.broker_id)
-            )
-        )
 
-    def _partitions_of(self, mirror: str) -> Iterator[tuple[TopicFact, Partition]]:
-        for topic in self._broker.facts.image.topics_of_mirror(mirror):
-            for index in range(len(topic.partitions)):
-                partition = self._broker.partitions.find(TopicPartition(topic.name, index))
-                if partition is not None:
-                    yield topic, partition
+    def _let_go(self, before: TopicFact, running: _Running, work: MirrorWork) -> None:
+        """Close what a topic had before it changed and has not, or not here, any more."""
+        kept = running.seen.get(before.name)
+        here = set() if kept is None else {partition.of for partition in self._partitions_of(kept)}
+        for index in range(len(before.partitions)):
+            of = TopicPartition(before.name, index)
+            if of not in here and of in running.driven:
+                running.driven.pop(of).close()
+                work.receivers.pop(of, None)
+                running.status.partitions.pop(of, None)
+
+    def _partitions_of(self, topic: TopicFact) -> Iterator[Partition]:
+        for index in range(len(topic.partitions)):
+            partition = self._broker.partitions.find(TopicPartition(topic.name, index))
+            if partition is not None:
+                yield partition

@@ -5,14 +5,31 @@ from pathlib import Path
 
 import pytest
 
+from support.asking import create, delete
 from support.batches import batch
 from support.brokers import local_broker
-from support.mirrored_pair import QUICK, QUICK_MIRROR, Pair, create_mirror, mirrored_pair, until
+from support.mirrored_pair import (
+    QUICK,
+    QUICK_MIRROR,
+    Pair,
+    create_mirror,
+    describe,
+    mirrored_pair,
+    until,
+)
+from twinlog.broker.mirrors.driven import DrivenPartition
+from twinlog.mirroring.states import DesiredState
+from twinlog.model.ids import TopicPartition
 from twinlog.wire.messages.configs import (
     INCREMENTAL_ALTER_CONFIGS,
     ConfigAlteration,
     IncrementalAlterConfigsRequest,
     ResourceAlteration,
+)
+from twinlog.wire.messages.mirrors import (
+    PAUSE_MIRROR_TOPICS,
+    MirrorTopic,
+    PauseMirrorTopicsRequest,
 )
 
 pytestmark = pytest.mark.slow
@@ -88,6 +105,52 @@ async def test_a_stop_needs_nothing_from_the_source(tmp_path: Path) -> None:
         await pair.stop("t")
         for partition in range(3):
             await pair.until_state("STOPPED", "t", partition)
+
+
+async def test_a_change_of_one_topic_is_told_to_its_partitions_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with mirrored_pair(tmp_path) as pair:
+        for topic in ("changed", "left"):
+            await pair.make_topic(topic, 2)
+        await pair.create()
+        await pair.start(".*")
+        for topic in ("changed", "left"):
+            for partition in range(2):
+                await pair.until_state("MIRRORING", topic, partition)
+        told: list[TopicPartition] = []
+        want = DrivenPartition.want
+
+        def wanted(self: DrivenPartition, desired: DesiredState) -> None:
+            told.append(self.of)
+            want(self, desired)
+
+        monkeypatch.setattr(DrivenPartition, "want", wanted)
+        await create(pair.destination, "unrelated")
+        topics = (MirrorTopic(topic_name="changed"),)
+        pause = PauseMirrorTopicsRequest(mirror_name="m", topics=topics)
+        assert not (await pair.destination.ask(PAUSE_MIRROR_TOPICS, pause)).error_code
+        for partition in range(2):
+            await pair.until_state("PAUSED", "changed", partition)
+        assert {(of.topic, of.partition) for of in told} == {("changed", 0), ("changed", 1)}
+
+
+async def test_a_topic_that_a_mirror_has_no_more_is_let_go(tmp_path: Path) -> None:
+    async with mirrored_pair(tmp_path) as pair:
+        await pair.make_topic("t", 2)
+        await pair.create()
+        await pair.start("t")
+        for partition in range(2):
+            await pair.until_state("MIRRORING", "t", partition)
+        await pair.stop("t")
+        for partition in range(2):
+            await pair.until_state("STOPPED", "t", partition)
+        await delete(pair.destination, "t")
+
+        async def is_let_go() -> bool:
+            return not await describe(pair.destination)
+
+        await until(is_let_go)
 
 
 async def test_new_patterns_are_followed_without_new_connections_and_other_settings_with(
