@@ -151,6 +151,27 @@ def test_the_first_comes_back_behind_the_second_while_the_third_goes_on(ours: Ch
     assert not tails_in(ours.b.log_folder)
 
 
+def test_a_mirror_that_is_stopped_and_started_again_loses_what_was_written_between_only(
+    ours: Chain,
+) -> None:
+    """Its source remembers an older agreement, of when it followed this side."""
+    stop_all(ours.to_b, [OF])
+    write(ours.b, OF, "at B")
+    back = mirror_started(ours.a, ours.b, "b-to-a", [TOPIC])
+    level(back, [OF])
+    write(ours.b, OF, "followed by A", 9)
+    level(back, [OF])
+    end = offsets_of(ours.a, *OF)[1]
+    stop_all(back, [OF])
+    lost = write(ours.a, OF, "a drill at A")
+    back.start([TOPIC])
+    level(back, [OF])
+    # The reset of producers, then the drill's records.
+    assert losses_of(back, OF)[-1] == ("truncation", end, end + 1 + len(lost))
+    tail = tails_in(ours.a.log_folder)[-1]
+    assert [value.encode() for value in tail.records.values()] == lost
+
+
 def _fail_over_and_cut_b(chain: Chain) -> tuple[int, int]:
     """Let B write for itself, with C behind it, and go back to A; give what it cut."""
     first = chain.end_of_b

@@ -18,6 +18,7 @@ from twinlog.mirroring.alignment import (
     SameUpTo,
     SourceFacts,
     first_question,
+    later_of,
     next_question,
 )
 from twinlog.mirroring.beginning import Beginning
@@ -171,7 +172,7 @@ class Alignment:
             case SourceMirrorsRead(agreed, problem, _, began):
                 if problem is not None:
                     return Refused(problem, is_retryable=True)
-                self.agreed, self.began = agreed or self.agreed, began
+                self.agreed, self.began = later_of(agreed, self.agreed), began
                 return [FindSourceLeader(self.turn)]
             case SourceLeaderFound(node, epoch):
                 self.node, self.source_epoch = node, epoch

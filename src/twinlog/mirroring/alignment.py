@@ -7,6 +7,7 @@ until one is found that both logs hold (KIP-279); what both have ends at the low
 
 from dataclasses import dataclass
 
+from twinlog.mirroring.records import LastMirrorEpoch
 from twinlog.model.epochs import EpochStart
 from twinlog.model.ids import NO_EPOCH, LeaderEpoch, Offset
 
@@ -116,3 +117,13 @@ def next_question(
 def _below(local: LogFacts, asked: LeaderEpoch) -> Comparison:
     lower, _ = local.end_of(LeaderEpoch(asked - 1))
     return AskEnd(lower) if lower != NO_EPOCH else NothingInCommon()
+
+
+def later_of(one: LastMirrorEpoch | None, other: LastMirrorEpoch | None) -> LastMirrorEpoch | None:
+    """Give the later of what both clusters agreed on, at stops on their side and on ours.
+
+    Epochs only rise along a log, and each was the same on both sides up to where it was stopped.
+    """
+    if one is None or other is None:
+        return one or other
+    return max(one, other, key=lambda agreed: (agreed.epoch, agreed.log_end))

@@ -1,5 +1,7 @@
 """One pass of bringing the log in step; the transcripts tell the whole."""
 
+import pytest
+
 from twinlog.mirroring.aligning import Aligned, Alignment, Doubtful, EpochRaised, Refused
 from twinlog.mirroring.alignment import LogFacts
 from twinlog.mirroring.effects import (
@@ -78,6 +80,30 @@ def test_a_start_asks_for_the_sources_mirrors_first_and_heeds_a_loop() -> None:
     agreed = SourceMirrorsRead(LastMirrorEpoch(epoch=3, log_end=9), None, 1)
     assert machine.on(agreed) == [FindSourceLeader(1)]
     assert machine.agreed == LastMirrorEpoch(epoch=3, log_end=9)
+
+
+@pytest.mark.parametrize(
+    ("own", "at_source", "later"),
+    [
+        (None, (3, 9), (3, 9)),
+        ((8, 150), None, (8, 150)),
+        ((8, 150), (5, 100), (8, 150)),
+        ((5, 100), (8, 150), (8, 150)),
+        ((5, 100), (5, 120), (5, 120)),
+    ],
+)
+def test_of_the_stops_on_both_sides_the_later_one_counts(
+    own: tuple[int, int] | None, at_source: tuple[int, int] | None, later: tuple[int, int]
+) -> None:
+    """A mirror stopped and started again asks its source, which last followed us long before."""
+
+    def agreement(told: tuple[int, int] | None) -> LastMirrorEpoch | None:
+        return None if told is None else LastMirrorEpoch(epoch=told[0], log_end=told[1])
+
+    machine = alignment(MirrorState.LOG_ALIGNMENT)
+    machine.agreed = agreement(own)
+    play(machine, SourceMirrorsRead(agreement(at_source), None, 1))
+    assert machine.agreed == agreement(later)
 
 
 def test_an_empty_log_begins_where_the_source_does_without_a_second_look() -> None:
