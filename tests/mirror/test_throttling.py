@@ -1,6 +1,7 @@
 """Throttled partitions keep to the broker's rate, others do not notice, and both change at once."""
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,12 @@ from support.commands import run_command
 from support.java_tools import main_class
 from support.jvm import run_tool
 from support.kafka_install import KAFKA_4, require
+from support.kafka_node import KafkaNode
+from support.mirror import Mirror, twinlog_command
 from support.mirrored_pair import Pair, log_of, mirrored_pair, until
 from support.pair_commands import set_broker_config, set_config
+from support.source_data import flush, producer_of
+from support.twinlog_process import TwinlogProcess
 from twinlog.cluster.configs import ResourceKind
 from twinlog.model.ids import TopicName, TopicPartition
 
@@ -133,3 +138,39 @@ async def test_kafkas_own_tool_and_ours_set_the_throttle(tmp_path: Path) -> None
         ran = await asyncio.to_thread(run_command, ["configs", *at, f"{RATE}=100000000", *broker])
         assert ran.code == 0, ran.err
         await pair.until_level("slow")
+
+
+@pytest.mark.kafka
+@pytest.mark.cluster
+@pytest.mark.slow
+def test_kafka_is_followed_at_the_rate_and_equal_in_the_end(
+    any_kafka: KafkaNode, twinlog: TwinlogProcess, fresh: str
+) -> None:
+    topics = [fresh, f"{fresh}-free"]
+    partitions = [(topic, number) for topic in topics for number in range(2)]
+    for topic in topics:
+        any_kafka.create_topic(topic, partitions=2)
+    mirror = Mirror(twinlog, any_kafka, "throttled")
+    mirror.create(fetch_max_bytes=str(BATCH_BYTES))
+    mirror.start(topics)
+    mirror.await_caught_up(partitions)
+    at = ("configs", "--bootstrap-server", twinlog.bootstrap, "--alter")
+    for entity, name, change in (
+        ("topics", fresh, f"{REPLICAS}=[0:1,1:1]"),
+        ("brokers", "1", f"{RATE}={4 * BATCH_BYTES}"),
+    ):
+        what = ("--entity-type", entity, "--entity-name", name, "--add-config", change)
+        done = twinlog_command(*at, *what)
+        assert done.exit_code == 0, done.stderr
+    begun = time.monotonic()
+    producer = producer_of(any_kafka)
+    for number in range(80):
+        for topic in topics:
+            producer.produce(topic, bytes(50_000), partition=number % 2)
+    flush(producer)
+    mirror.await_caught_up([of for of in partitions if of[0] != fresh])
+    mirror.await_caught_up([of for of in partitions if of[0] == fresh])
+    # 4 MB at 400 kB a second, but for a second's worth and one answer.
+    assert time.monotonic() - begun > 5
+    mirror.assert_equal(partitions)
+    mirror.await_states(partitions, "MIRRORING")
