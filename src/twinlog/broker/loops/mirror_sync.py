@@ -1,14 +1,12 @@
 """Keeps a mirror's topics, settings, group offsets and ACLs in step with its source.
 
-One task per mirror, some jobs, each on its own clock: one that fails shows its error, keeps the
-others going, and mends itself the next time.
+Each of these is a job on its own clock: one that fails or hangs keeps no other from its work.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 from twinlog.broker.context import Broker
@@ -17,6 +15,7 @@ from twinlog.broker.mirrors.acl_following import AclFollowing
 from twinlog.broker.mirrors.asked_topics import Results, ask_topics, stop_topics
 from twinlog.broker.mirrors.audit import tell_by_itself
 from twinlog.broker.mirrors.group_following import GroupFollowing
+from twinlog.broker.mirrors.jobs import Job, repeat
 from twinlog.broker.mirrors.own_topics import (
     config_changes,
     newer_topics,
@@ -44,18 +43,7 @@ log = logging.getLogger(__name__)
 SOON_S: Final = 1.0
 LEADERS_AGAIN_S: Final = 0.5
 ERRORS_TOLD_MAX: Final = 10
-FAILED_AGAIN_S: Final = 5.0
 NEVER_S: Final = 3_600.0
-
-
-@dataclass(slots=True)
-class Job:
-    """Something done again and again; ``interval_s`` after it has gone well."""
-
-    name: str
-    interval_s: float
-    do: Callable[[], Awaitable[None]]
-    due_s: float = 0.0
 
 
 class MirrorSync:
@@ -66,17 +54,17 @@ class MirrorSync:
         self._broker: Final = broker
         self._suspicions: Final = Suspicions()
         self._groups: Final = GroupFollowing(work, broker)
-        groups_ms: int = work.settings[keys.GROUPS_SYNC_INTERVAL_MS]
-        refresh_s = self._refresh_s
-        self._topics: Final = Job(TOPICS, refresh_s, self.sync_topics)
-        self._acls: Final = Job(ACLS, refresh_s, AclFollowing(work).sync)
-        self._jobs: Final = (
-            self._topics,
-            Job(GROUPS, groups_ms / 1000, self._groups.sync),
-            self._acls,
-        )
+        self._topics: Final = Job(TOPICS, self.sync_topics, self._topics_interval_s)
+        self._acls: Final = Job(ACLS, AclFollowing(work).sync, self._refresh_s)
+        self._group_offsets: Final = Job(GROUPS, self._groups.sync, self._groups_interval_s)
 
-    @property
+    def _topics_interval_s(self) -> float:
+        return SOON_S if self._suspicions.are_open else self._refresh_s()
+
+    def _groups_interval_s(self) -> float:
+        groups_ms: int = self._work.settings[keys.GROUPS_SYNC_INTERVAL_MS]
+        return groups_ms / 1000
+
     def _refresh_s(self) -> float:
         settings = self._broker.effective_settings
         refresh_ms: int = settings[broker_keys.MIRROR_METADATA_REFRESH_INTERVAL_MS]
@@ -86,34 +74,14 @@ class MirrorSync:
         """Do every job in its time, for ever."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._follow_leaders())
-            loop = asyncio.get_running_loop()
+            for job in (self._topics, self._acls, self._group_offsets):
+                tasks.create_task(repeat(job, self._work))
+            wanted = self._work.status.refresh_wanted
             while True:
-                self._topics.interval_s = self._acls.interval_s = self._refresh_s
-                for job in self._jobs:
-                    if job.due_s <= loop.time():
-                        await self._attempt(job)
-                wait_s = max(0.0, min(job.due_s for job in self._jobs) - loop.time())
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(wait_s):
-                        await self._work.status.refresh_wanted.wait()
-                        self._topics.due_s = self._acls.due_s = 0.0
-                self._work.status.refresh_wanted.clear()
-
-    async def _attempt(self, job: Job) -> None:
-        loop = asyncio.get_running_loop()
-        errors = self._work.status.task_errors
-        try:
-            await job.do()
-        except (PeerUnavailable, ApiError) as error:
-            if errors.get(job.name) is None:
-                fields = {"mirror": self._work.name, "task": job.name, "why": str(error)}
-                log.warning("mirror sync failed", extra=fields)
-            self._work.board.task_failed(self._work.status, job.name, str(error))
-            job.due_s = loop.time() + min(FAILED_AGAIN_S, job.interval_s)
-            return
-        errors[job.name] = None
-        interval_s = SOON_S if job is self._topics and self._suspicions.are_open else job.interval_s
-        job.due_s = loop.time() + interval_s
+                await wanted.wait()
+                wanted.clear()
+                self._topics.wake.set()
+                self._acls.wake.set()
 
     async def _follow_leaders(self) -> None:
         """Look for the source's leaders whenever a fetcher lost its broker."""
