@@ -147,7 +147,7 @@ class Bench:
             waiting=self.waiting,
             run_state=self.states.run,
             board=MirrorBoard(),
-            offsets=PullingBack(self.groups.run_everywhere, lambda: 1),
+            offsets=PullingBack(self.groups.run_everywhere),
             status=MirrorStatus(),
             start_fetcher=self._started,
         )

@@ -340,14 +340,16 @@ class Server:
         settings = group_settings(self._settings)
         return Kind(
             CONSUMER_OFFSETS,
-            lambda: _partition_count(facts, CONSUMER_OFFSETS),
+            partial(_partition_count, facts, CONSUMER_OFFSETS),
+            partial(_led_count, facts, CONSUMER_OFFSETS, self._broker_id),
             lambda: GroupShard(settings),
         )
 
     def _mirror_kind(self, facts: Facts) -> Kind[MirrorShard]:
         linger_ms = self._settings[MIRROR_COORDINATOR_APPEND_LINGER_MS]
         count = partial(_partition_count, facts, MIRROR_STATE)
-        return Kind(MIRROR_STATE, count, MirrorShard, linger_ms)
+        led_count = partial(_led_count, facts, MIRROR_STATE, self._broker_id)
+        return Kind(MIRROR_STATE, count, led_count, MirrorShard, linger_ms)
 
     def _leader_of(
         self, topic: TopicName, coordinator: CoordinatorLoop[Any]
@@ -380,3 +382,9 @@ def _offset_sweeper(
 def _partition_count(facts: Facts, topic: TopicName) -> int | None:
     fact = facts.image.topics.get(topic)
     return None if fact is None else len(fact.partitions)
+
+
+def _led_count(facts: Facts, topic: TopicName, broker_id: BrokerId) -> int:
+    fact = facts.image.topics.get(topic)
+    partitions = () if fact is None else fact.partitions
+    return sum(partition.leader == broker_id for partition in partitions)

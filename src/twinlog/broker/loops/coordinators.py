@@ -39,6 +39,8 @@ class Kind(Generic[AnyShard]):
     topic: TopicName
     partition_count: Callable[[], int | None]
     """None while the topic does not exist."""
+    led_count: Callable[[], int]
+    """How many of its partitions this broker is to lead; it has a shard for each before long."""
     make_shard: Callable[[], AnyShard]
     linger_ms: int = 0
     """How long a command waits for others, to be written together with them."""
@@ -129,8 +131,15 @@ class CoordinatorLoop(Generic[AnyShard]):
     async def run_everywhere(
         self, command: Callable[[AnyShard, int], Outcome[Reply]], *, timeout_s: float
     ) -> list[Reply]:
-        """Run ``command`` on every shard of this broker; raises while one of them loads."""
+        """Run ``command`` on every shard of this broker; raises while one of them loads.
+
+        A broker that has just started has no shard yet: that must not look like one with nothing.
+        """
         self._begin_gathered()
+        led_count = self._kind.led_count()
+        if len(self._led) < led_count:
+            why = f"{len(self._led)} of {led_count} partitions of {self._kind.topic} are here yet"
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, why)
         begun = [self._begin(led, command) for led in self._led.values()]
         return [await self._finish(led, given, timeout_s) for led, given in begun]
 

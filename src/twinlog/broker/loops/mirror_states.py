@@ -21,7 +21,7 @@ from twinlog.broker.mirrors.questions import Questions
 from twinlog.broker.mirrors.source import SourceCluster, checked_settings
 from twinlog.broker.mirrors.work import Fetcher, MirrorWork
 from twinlog.broker.partitions import Partition
-from twinlog.cluster.facts import CONSUMER_OFFSETS, MirrorFact, TopicFact
+from twinlog.cluster.facts import MirrorFact, TopicFact
 from twinlog.cluster.image import ClusterImage
 from twinlog.config import mirror as keys
 from twinlog.config import mirror_broker as broker_keys
@@ -35,6 +35,7 @@ from twinlog.model.ids import NO_TOPIC_ID, BrokerId, TopicId, TopicName, TopicPa
 log = logging.getLogger(__name__)
 
 BEGIN_AGAIN_S: Final = 5.0
+LOOK_AGAIN_S: Final = 0.5
 _READ_ANEW: Final = frozenset(
     setting.name
     for setting in (
@@ -187,7 +188,7 @@ class MirrorStates:
             try:
                 known = {of.mirror for of in await known_partitions(self._broker)}
             except ApiError:
-                await asyncio.sleep(BEGIN_AGAIN_S)
+                await asyncio.sleep(LOOK_AGAIN_S)
                 continue
             self._forgotten.update(known - self._broker.facts.image.mirrors.keys())
             if self._forgotten:
@@ -260,15 +261,10 @@ class MirrorStates:
             run_state=broker.mirror_states.run,
             board=self._board,
             status=running.status,
-            offsets=PullingBack(broker.groups.run_everywhere, self._group_shard_count),
+            offsets=PullingBack(broker.groups.run_everywhere),
             start_fetcher=self._start_fetcher,
             fetcher_count=self._fetcher_count,
         )
-
-    def _group_shard_count(self) -> int:
-        topic = self._broker.facts.image.topics.get(CONSUMER_OFFSETS)
-        partitions = topic.partitions if topic is not None else ()
-        return sum(partition.leader == self._broker.broker_id for partition in partitions)
 
     def _is_same_topic(self, name: TopicName, source_id: TopicId) -> bool:
         """Compare ids; a source that gives none leaves nothing to compare."""

@@ -79,15 +79,9 @@ class GroupFollowing:
         """Give the groups that may have offsets of ours. Raises ApiError while a shard loads."""
         if self._brought is None:
             broker, mark = self._broker, self._mark
-            topic = broker.facts.image.topics.get(offsets_topic(broker.settings).name)
-            partitions = topic.partitions if topic is not None else ()
-            led = sum(partition.leader == broker.broker_id for partition in partitions)
             told: list[tuple[str, ...]] = await broker.groups.run_everywhere(
                 lambda shard, _: shard.groups_brought_by(mark), timeout_s=GROUP_TIMEOUT_S
             )
-            if len(told) < led:
-                why = f"{len(told)} of {led} partitions of groups are loaded"
-                raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, why)
             self._brought = {group for groups in told for group in groups}
         return self._brought
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import Offset, TopicPartition
 
 TIMEOUT_S: Final = 5.0
@@ -21,8 +20,6 @@ class PullingBack:
 
     run_everywhere: Callable[..., Coroutine[Any, Any, list[Any]]]
     """``context.Coordinators.run_everywhere`` of the groups."""
-    shard_count: Callable[[], int]
-    """How many shards there are to answer."""
     _ends: dict[TopicPartition, Offset] = field(default_factory=dict)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -34,13 +31,9 @@ class PullingBack:
                 return  # somebody took it along
             ends, self._ends = self._ends, {}
             try:
-                told = await self.run_everywhere(
+                await self.run_everywhere(
                     lambda shard, _: shard.pull_back(ends), timeout_s=TIMEOUT_S
                 )
-                count = self.shard_count()
-                if len(told) < count:
-                    why = f"{len(told)} of {count} partitions of groups are loaded"
-                    raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, why)
             except BaseException:
                 self._ends = {**ends, **self._ends}
                 raise

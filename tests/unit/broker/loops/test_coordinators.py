@@ -25,7 +25,8 @@ class World:
         self.clock = ManualClock()
         self.waiting = Waiting()
         self.count: int | None = COUNT
-        kind = Kind(TOPIC, lambda: self.count, DictShard, linger_ms)
+        self.led_count = 0
+        kind = Kind(TOPIC, lambda: self.count, lambda: self.led_count, DictShard, linger_ms)
         self.loop = CoordinatorLoop(kind, self.waiting, self.clock)
         self.logs = [MemoryStateLog(TopicPartition(TOPIC, n)) for n in range(COUNT)]
 
@@ -227,6 +228,15 @@ async def test_a_command_for_every_shard_is_refused_while_one_loads(world: World
     world.loop.lead(world.logs[0])
     with pytest.raises(ApiError):
         await world.loop.run_everywhere(lambda shard, _: shard.get(b"k"), timeout_s=5)
+
+
+async def test_a_shard_that_is_not_here_yet_is_not_taken_for_an_empty_one(world: World) -> None:
+    world.led_count = COUNT
+    with pytest.raises(ApiError, match="0 of 4 partitions of __state are here yet"):
+        await world.loop.run_everywhere(lambda shard, _: shard.get(b"k"), timeout_s=5)
+    world.load()
+    told = await world.loop.run_everywhere(lambda shard, _: shard.get(b"k"), timeout_s=5)
+    assert told == [None] * COUNT
 
 
 async def set_timer(world: World, name: str, at_ms: int) -> None:

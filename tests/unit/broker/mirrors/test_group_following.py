@@ -1,11 +1,14 @@
 """Group offsets that the source deleted go here too, and never those that a client committed."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
 from support.brokers import LocalBroker, local_broker
 from support.mirrored_pair import QUICK, Pair, until
+from twinlog.broker.mirrors.group_following import GroupFollowing
+from twinlog.model.ids import TopicPartition
 from twinlog.wire.messages.configs import (
     INCREMENTAL_ALTER_CONFIGS,
     ConfigAlteration,
@@ -132,3 +135,25 @@ async def test_a_group_that_is_excluded_later_is_left_alone_from_then_on(tmp_pat
             await commit(source, "witness", t=offset)
             await until_committed(here, "witness", t=offset)
         assert await committed(here, "g") == {"t": 2}
+
+
+async def test_offsets_planned_before_a_stop_are_not_committed_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    between = GroupFollowing._really_gone
+    async with (
+        local_broker(tmp_path / "source", QUICK) as source,
+        local_broker(tmp_path / "destination", QUICK) as here,
+    ):
+        pair = Pair(source, here)
+        await begun(pair)
+
+        async def stopped_meanwhile(
+            self: GroupFollowing, missing: Collection[TopicPartition]
+        ) -> tuple[TopicPartition, ...]:
+            await pair.stop("t")
+            return await between(self, missing)
+
+        monkeypatch.setattr(GroupFollowing, "_really_gone", stopped_meanwhile)
+        await commit(source, "g", t=2, u=4)
+        await until_committed(here, "g", u=4)

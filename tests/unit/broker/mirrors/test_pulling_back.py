@@ -2,8 +2,6 @@
 
 import asyncio
 
-import pytest
-
 from support.mirror_bench import Groups
 from twinlog.broker.mirrors.pulling_back import PullingBack
 from twinlog.model.errors import ApiError, ErrorCode
@@ -25,7 +23,7 @@ def offsets_in(groups: Groups) -> set[int]:
 
 async def test_what_is_asked_meanwhile_is_done_together() -> None:
     groups = groups_at(9)
-    pulling = PullingBack(groups.run_everywhere, lambda: 1)
+    pulling = PullingBack(groups.run_everywhere)
     await asyncio.gather(*(pulling.pull_back(of, Offset(4)) for of in PARTITIONS))
     assert offsets_in(groups) == {4}
     assert groups.run_count <= 2
@@ -34,14 +32,8 @@ async def test_what_is_asked_meanwhile_is_done_together() -> None:
 async def test_who_came_along_with_a_failure_tries_for_himself() -> None:
     groups = groups_at(9)
     groups.failures.append(ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "away"))
-    pulling = PullingBack(groups.run_everywhere, lambda: 1)
+    pulling = PullingBack(groups.run_everywhere)
     asked = (pulling.pull_back(of, Offset(4)) for of in PARTITIONS)
     results = await asyncio.gather(*asked, return_exceptions=True)
     assert sum(isinstance(result, ApiError) for result in results) == 1
     assert offsets_in(groups) == {4}
-
-
-async def test_while_a_part_of_the_groups_is_not_loaded_it_is_not_done() -> None:
-    pulling = PullingBack(groups_at(9).run_everywhere, lambda: 2)
-    with pytest.raises(ApiError, match="1 of 2 partitions of groups are loaded"):
-        await pulling.pull_back(PARTITIONS[0], Offset(4))
