@@ -11,6 +11,7 @@ from support.cluster_admin import create_topic
 from support.kafka_node import KafkaNode
 from support.mirror import Mirror, producing, twinlog_command
 from support.positions import committed_offset, visible_records, why_produce_fails
+from support.record_ledger import records_in, tails_in
 from support.source_data import commit
 from support.topology import level, mirror_started, row_of, stop_all, twinlogs, write
 from support.twinlog_process import TwinlogProcess
@@ -148,6 +149,26 @@ def test_a_loop_begun_by_mistake_is_taken_back_with_nothing_lost(tmp_path: Path)
         level(there, [of])
         assert [value for _, value in visible_records(b, of[0])][-len(sent) :] == sent
         assert row_of(there, of)["losses"] == row_of(back, of)["losses"] == []
+
+
+def test_a_failback_after_the_mirror_was_deleted_copies_anew_and_keeps_what_was_here(
+    tmp_path: Path,
+) -> None:
+    of = ("orders", 0)
+    with _two(tmp_path) as (a, b):
+        create_topic(a, of[0])
+        there = mirror_started(b, a, "a-to-b", [of[0]])
+        write(a, of, "first")
+        level(there, [of])
+        stop_all(there, [of])
+        there.run("--delete", "--mirror", there.name)
+        write(b, of, "second")
+        before = records_in(a.partition_folder(*of))
+        back = mirror_started(a, b, "b-to-a", [of[0]])
+        level(back, [of])
+        (tail,) = tails_in(a.log_folder)
+        assert tail.records == before
+        assert [loss["savedTo"] for loss in row_of(back, of)["losses"]] == [str(tail.path)]
 
 
 def test_each_of_two_clusters_mirrors_other_topics_of_the_other(tmp_path: Path) -> None:

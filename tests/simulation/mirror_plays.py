@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
+from support.mirror_twins import Twins
 from support.mirror_world import World
 from support.simulated.schedule import Schedule
 from twinlog.mirroring.policy import GapPolicy
@@ -69,6 +70,14 @@ def stop_after_elections(seed: int) -> Schedule:
     return world.schedule
 
 
+def twins_take_turns(seed: int) -> Schedule:
+    """Two clusters of ours fail over and back: each record is on both in the end, or saved."""
+    twins = Twins(seed + 50_000_000)
+    twins.play()
+    twins.settle()
+    return twins.schedule
+
+
 PLAYS: Final[dict[str, Play]] = {
     play.__name__: play
     for play in (
@@ -77,5 +86,6 @@ PLAYS: Final[dict[str, Play]] = {
         stop_without_the_source,
         stop_after_elections,
         start_again_after_a_stop,
+        twins_take_turns,
     )
 }

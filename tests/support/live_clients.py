@@ -120,6 +120,8 @@ class Session:
     consumed: dict[Partition, list[tuple[int, str]]] = field(
         default_factory=lambda: defaultdict(list)
     )
+    resumed: dict[Partition, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
+    """After how many records the group gave it the partition anew, and what was committed then."""
     committed: dict[Partition, int] = field(default_factory=dict)
     """The last offset that the broker said it has."""
     tried: dict[Partition, int] = field(default_factory=dict)
@@ -141,15 +143,15 @@ class LiveConsumer:
                 "group.id": group,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
-                "session.timeout.ms": 2_000,
-                "heartbeat.interval.ms": 300,
+                "session.timeout.ms": 5_000,
+                "heartbeat.interval.ms": 500,
                 "isolation.level": "read_uncommitted",
                 "fetch.wait.max.ms": 50,
                 "on_commit": self._committed,
                 "log_level": 0,
             }
         )
-        self._consumer.subscribe(list(topics))
+        self._consumer.subscribe(list(topics), on_assign=self._assigned)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -175,6 +177,14 @@ class LiveConsumer:
         finally:
             self._has_read.set()
             self._consumer.close()
+
+    def _assigned(self, _: Consumer, partitions: Sequence[TopicPartition]) -> None:
+        """Note a rebalance: who was too slow for its session goes on at its last commit."""
+        for one in partitions:
+            of = (one.topic, one.partition)
+            seen = self.session.consumed.get(of)
+            if seen:
+                self.session.resumed[of][len(seen)] = self.session.committed.get(of, -1)
 
     def _took(self, message: Any) -> None:
         of = (message.topic(), message.partition())

@@ -126,15 +126,16 @@ class FetchPlan:
         if held is self._held or held == self._held:
             return
         before, self._held = self._held, held
-        for of in before - held:
-            if of in self._orders:
+        # In the order of the plan: who gave records last comes last, so that all have their turn.
+        for of in self._orders:
+            if of in before and of not in held:
                 self._changed[of] = None
                 self._forgotten.pop(of, None)
-        for of in held - before:
-            self._changed.pop(of, None)
-            self._unanswered.pop(of, None)
-            if of in self._sent:
-                self._forgotten[of] = None
+            elif of in held and of not in before:
+                self._changed.pop(of, None)
+                self._unanswered.pop(of, None)
+                if of in self._sent:
+                    self._forgotten[of] = None
 
     @property
     def asks_nothing(self) -> bool:

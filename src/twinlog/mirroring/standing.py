@@ -18,6 +18,8 @@ class Standing:
     """The state, its epoch, and the last failure.
 
     ``previous`` is what a FAILED partition was doing; of one that is STOPPING, where it came from.
+    A stop that failed keeps that as long as nothing of the source was here: or its retry would take
+    what was written here for the source's.
     ``error`` and ``retry_attempt`` stay until something succeeds.
     """
 
@@ -26,23 +28,26 @@ class Standing:
     previous: MirrorState = MirrorState.UNKNOWN
     error: str | None = None
     retry_attempt: int = 0
+    stop_failed: bool = False
+    """Whether it was a stop that failed; after a kill it may be tried at once."""
 
     def restore(self, actual: PartitionState) -> None:
         """Take over what was durable."""
         self.state, self.state_epoch = MirrorState(actual.state), actual.state_epoch
         self.previous = MirrorState(actual.previous_state)
         self.error, self.retry_attempt = actual.error, actual.retry_attempt
+        self.stop_failed = self.previous == MirrorState.STOPPING
 
     def target(self, desired: DesiredState) -> MirrorState:
         """Give the state to write next; a stop that failed waits for its retry."""
-        if self.state == MirrorState.FAILED and self.previous == MirrorState.STOPPING:
+        if self.state == MirrorState.FAILED and self.stop_failed:
             return self.state
         return next_target(self.state, desired)
 
     @property
     def retry_target(self) -> MirrorState:
         """Give the state in which a FAILED partition tries again."""
-        return state_after_failure(self.previous)
+        return MirrorState.STOPPING if self.stop_failed else state_after_failure(self.previous)
 
     @property
     def had_begun(self) -> bool:
@@ -56,7 +61,11 @@ class Standing:
 
     def fail(self, why: str, *, is_retryable: bool) -> None:
         """Note a failure of what the present state stands for."""
-        if self.state != MirrorState.FAILED:
+        if self.state == MirrorState.STOPPING:
+            self.stop_failed = True
+            if self.had_begun:
+                self.previous = self.state
+        elif self.state != MirrorState.FAILED:
             self.previous = self.state
         self.error = why
         self.retry_attempt = max(self.retry_attempt, 0) + 1 if is_retryable else NON_RETRYABLE
@@ -71,7 +80,7 @@ class Standing:
         A stop is tried for ever: nothing else can make the partition writable.
         """
         is_left = 0 <= self.retry_attempt <= retry.attempts_max and retry.attempts_max > 0
-        if not is_left and self.previous != MirrorState.STOPPING:
+        if not is_left and not self.stop_failed:
             return None
         return retry.delay_ms(self.retry_attempt, chance)
 
@@ -82,6 +91,8 @@ class Standing:
                 self.previous = self.state
         elif state != MirrorState.FAILED:
             self.previous = MirrorState.UNKNOWN
+        if state != MirrorState.FAILED:
+            self.stop_failed = False
         if state in (MirrorState.STOPPED, MirrorState.PAUSED):
             self.forgive()
         return SaveState(state, self.state_epoch, self.previous, self.error, self.retry_attempt)

@@ -51,7 +51,7 @@ class Coordinator:
 
     def __init__(self, schedule: Schedule, of: MirrorPartition, watcher: Watcher) -> None:
         self.of = of
-        self._watcher = watcher
+        self.watcher = watcher
         self.records: list[StateRecord] = []
         self._schedule = schedule
         self._shard = MirrorShard()
@@ -75,7 +75,7 @@ class Coordinator:
         self._commit(outcome.records)
         assert isinstance(outcome.reply, int)
         self._check_step(before, wanted)
-        self._watcher.state_written(was, wanted)
+        self.watcher.state_written(was, wanted)
         self._may_lose_reply()
         return outcome.reply
 
@@ -85,7 +85,7 @@ class Coordinator:
         """Write the last mirror epoch. Raises ApiError."""
         self._may_be_away()
         self._commit(self._shard.write_last_mirror_epoch(self.of, epoch, last).records)
-        self._watcher.last_written(last)
+        self.watcher.last_written(last)
         self._may_lose_reply()
         return on.LastMirrorEpochSaved(last)
 
@@ -109,6 +109,10 @@ class Coordinator:
                 raise
             return False
         return True
+
+    def delete_mirror(self) -> None:
+        """Write tombstones for all that is known."""
+        self._commit(self._shard.delete_mirror(self.of.mirror).records)
 
     def usurp(self, epoch: int) -> None:
         """Write as another leader, in its epoch: the state stays what it was."""

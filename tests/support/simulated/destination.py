@@ -34,7 +34,7 @@ class Destination:
         self.of = MirrorPartition(mirror="m", topic_id=UUID(int=7), partition=0)
         self.policy = policy
         self.log = Log()
-        self.rules = Rules(self)
+        self.rules: Rules = Rules(self)
         self.coordinator = Coordinator(schedule, self.of, self.rules)
         self.network = Network(schedule, source)
         self.own_epoch = 0
@@ -79,6 +79,10 @@ class Destination:
                 start=known.start,
             )
         )
+
+    def end(self) -> None:
+        """Let go of the partition: answers that are under way reach nobody."""
+        self._life += 1
 
     def _begin_later(self, life: int) -> None:
         self.schedule.after(BEGIN_AGAIN_MS, lambda: self.begin() if life == self._life else None)

@@ -30,6 +30,10 @@ class Rules:
         self._on_all_replicas = self._on_in_sync_replicas = -1
         """The version of the log that they have."""
 
+    def forget(self) -> None:
+        """Forget what was mirrored: the mirror is deleted, and nothing of it is known any more."""
+        self.mirrors_all, self._mirrored_up_to = False, None
+
     def _must(self, holds: bool, what: str) -> None:  # noqa: FBT001 - it is all there is to say
         assert holds, f"{what}: {self._at.tell()}"
 
@@ -137,7 +141,7 @@ class Rules:
         elif wanted.state == _S.ULE_RECOVERY:
             self._must(self._at.policy.supports_unclean_election, "recovers though it may not")
         elif wanted.state in (_S.LOG_ALIGNMENT, _S.UNKNOWN):
-            self.mirrors_all, self._mirrored_up_to = False, None
+            self.forget()
         elif wanted.state == _S.STOPPED:
             self._stopped()
         self.check()

@@ -255,6 +255,18 @@ def test_what_is_held_and_let_go_between_two_requests_stays_in_the_session() -> 
     assert (asked(request), forgotten(request)) == ([0], [])
 
 
+def test_what_gave_records_last_is_asked_for_last_when_it_is_let_go() -> None:
+    plan = in_session(4)
+    everything = frozenset(of(partition) for partition in range(4))
+    plan.move_back(of(0))
+    plan.move_back(of(2))
+    plan.hold(everything)
+    assert forgotten(plan.next(one_id)) == [(1, T_ID), (3, T_ID), (0, T_ID), (2, T_ID)]
+    plan.answered(SESSION, 200)
+    plan.hold(frozenset())
+    assert asked(plan.next(one_id)) == [1, 3, 0, 2]
+
+
 def test_a_full_request_leaves_out_what_is_held_back_which_keeps_its_place() -> None:
     plan = planned(3)
     plan.hold({of(0), of(9)})
