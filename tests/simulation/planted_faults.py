@@ -418,3 +418,34 @@ def commit_not_awaited(patch: pytest.MonkeyPatch) -> None:
         return step
 
     around(patch, Stopping, "on", hurry)
+
+
+# Two clusters
+
+
+@fault(
+    "loop not seen",
+    "two clusters mirror each other at once and cut off each other's records",
+    plays.twins_take_turns,
+)
+def loop_not_seen(patch: pytest.MonkeyPatch) -> None:
+    def overlook(real: Callable[..., Any], self: Alignment, event: Any) -> Any:
+        if isinstance(event, on.SourceMirrorsRead):
+            event = replace(event, problem=None)
+        return real(self, event)
+
+    around(patch, Alignment, "on", overlook)
+
+
+@fault(
+    "failed stop forgets where it came from",
+    "records written here pass for the source's at the next start: two histories in one log",
+    plays.twins_take_turns,
+)
+def failed_stop_forgets(patch: pytest.MonkeyPatch) -> None:
+    def forget(real: Callable[..., Any], self: Standing, why: str, **named: Any) -> Any:
+        if self.state == MirrorState.STOPPING:
+            self.previous = MirrorState.STOPPING
+        return real(self, why, **named)
+
+    around(patch, Standing, "fail", forget)

@@ -30,3 +30,8 @@ def test_a_stop_ends_writable_in_the_middle_of_the_sources_trouble(seed: int) ->
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_stopped_mirror_can_be_started_again(seed: int) -> None:
     plays.start_again_after_a_stop(seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_two_clusters_that_take_turns_have_every_record_on_both_sides_or_saved(seed: int) -> None:
+    plays.twins_take_turns(seed)

@@ -50,6 +50,20 @@ def test_stopping_remembers_where_it_came_from_also_over_a_failure() -> None:
     assert failed.had_begun
 
 
+def test_a_stop_that_failed_does_not_take_what_was_written_here_for_the_source_s() -> None:
+    """A seed of two clusters found it: the next start kept those records among the source's."""
+    standing = Standing(state=MirrorState.LOG_ALIGNMENT)
+    standing.leave_for(MirrorState.STOPPING)
+    standing.state = MirrorState.STOPPING
+    standing.fail("the disk is bad", is_retryable=True)
+    standing.leave_for(MirrorState.FAILED)
+    standing.state = MirrorState.FAILED
+    assert standing.target(DesiredState.STOPPED) == MirrorState.FAILED
+    assert standing.retry_target == MirrorState.STOPPING
+    standing.leave_for(MirrorState.STOPPING)
+    assert not standing.had_begun
+
+
 def test_what_was_durable_is_taken_over() -> None:
     standing = Standing()
     standing.restore(
