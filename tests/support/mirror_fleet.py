@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, TypeVar
@@ -48,7 +48,8 @@ PATIENCE_S: Final = 300.0
 POLL_S: Final = 0.01
 DESCRIBE_POLL_S: Final = 0.2
 PRODUCE_VERSION: Final = 12
-CREATED_AT_ONCE: Final = 50
+PARTITIONS_AT_ONCE: Final = 500
+TOPICS_AT_ONCE: Final = 50
 RECORD_BYTES: Final = 1_000
 
 
@@ -107,11 +108,10 @@ class Fleet:
         """Make so many partitions at the source and write so much to each."""
         sizes = [min(per_topic, count - first) for first in range(0, count, per_topic)]
         made = {f"topic-{number:04d}": size for number, size in enumerate(sizes)}
-        names = list(made)
-        for first in range(0, len(names), CREATED_AT_ONCE):
+        for names in batched(made, max(PARTITIONS_AT_ONCE // per_topic, 1)):
             wanted = tuple(
                 CreatableTopic(name=name, num_partitions=made[name], replication_factor=1)
-                for name in names[first : first + CREATED_AT_ONCE]
+                for name in names
             )
             request = CreateTopicsRequest(topics=wanted, timeout_ms=60_000)
             for topic in (await self.ask(self.source, CREATE_TOPICS, request)).topics:
@@ -164,9 +164,8 @@ class Fleet:
 
     async def lose_topics(self) -> None:
         """Delete every topic at the source."""
-        names = self.topics
-        for first in range(0, len(names), CREATED_AT_ONCE):
-            gone = tuple(TopicToDelete(name=n) for n in names[first : first + CREATED_AT_ONCE])
+        for names in batched(self.topics, TOPICS_AT_ONCE):
+            gone = tuple(TopicToDelete(name=name) for name in names)
             request = DeleteTopicsRequest(topics=gone, timeout_ms=60_000)
             for topic in (await self.ask(self.source, DELETE_TOPICS, request)).responses:
                 _check(topic.error_code, f"{topic.name} is deleted")
@@ -244,6 +243,13 @@ async def fleet(folder: Path, settings: Mapping[str, str] | None = None) -> Asyn
         yield made
     finally:
         await made.close()
+
+
+def batched(names: Iterable[str], count: int) -> Iterator[list[str]]:
+    """Give the names, at most so many at a time."""
+    every = list(names)
+    for first in range(0, len(every), count):
+        yield every[first : first + count]
 
 
 def records_of(size_bytes: int) -> bytes:
