@@ -135,6 +135,24 @@ async def test_a_change_of_one_topic_is_told_to_its_partitions_only(
         assert {(of.topic, of.partition) for of in told} == {("changed", 0), ("changed", 1)}
 
 
+async def test_a_partition_that_follows_has_no_task_of_its_own(tmp_path: Path) -> None:
+    async with mirrored_pair(tmp_path) as pair:
+        await pair.make_topic("one")
+        await pair.make_topic("many", 40)
+        await pair.create()
+        await pair.start("one")
+        await pair.until_state("MIRRORING", "one")
+        before = len(asyncio.all_tasks())
+        await pair.start("many")
+        for partition in range(40):
+            await pair.until_state("MIRRORING", "many", partition)
+
+        async def is_at_rest() -> bool:
+            return len(asyncio.all_tasks()) < before + 10
+
+        await until(is_at_rest)
+
+
 async def test_a_topic_that_a_mirror_has_no_more_is_let_go(tmp_path: Path) -> None:
     async with mirrored_pair(tmp_path) as pair:
         await pair.make_topic("t", 2)
