@@ -48,6 +48,11 @@ class MirroredPartition(Protocol):
         """What it is waiting out."""
         ...
 
+    @property
+    def is_aligned(self) -> bool:
+        """Whether its log is known to hold nothing but the source's records."""
+        ...
+
 
 @dataclass(slots=True)
 class MirrorCounts:

@@ -1,6 +1,7 @@
 """What is durable of a mirrored partition's state, and how a failure and its retries change it."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from twinlog.mirroring.effects import SaveState
 from twinlog.mirroring.policy import RetryPolicy
@@ -10,6 +11,15 @@ from twinlog.mirroring.states import (
     MirrorState,
     next_target,
     state_after_failure,
+)
+
+ALIGNED: Final = frozenset(
+    {
+        MirrorState.EPOCH_FENCING,
+        MirrorState.MIRRORING,
+        MirrorState.PAUSING,
+        MirrorState.PAUSED,
+    }
 )
 
 
@@ -53,6 +63,12 @@ class Standing:
     def had_begun(self) -> bool:
         """Whether a partition that is STOPPING had got as far as to hold the source's records."""
         return self.previous not in (MirrorState.UNKNOWN, MirrorState.LOG_ALIGNMENT)
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether the log is known to hold nothing but the source's records, and no stop is on."""
+        doing = self.previous if self.state == MirrorState.FAILED else self.state
+        return doing in ALIGNED
 
     @property
     def has_failed_for_good(self) -> bool:

@@ -31,6 +31,7 @@ class Mirrored:
         self.state = state
         self.lag = LagInputs() if lag is None else lag
         self.trouble: str | None = None
+        self.is_aligned = state == MirrorState.MIRRORING
 
 
 def board_of(*partitions: Mirrored, begun_at_ms: int = 0) -> tuple[MirrorBoard, MirrorStatus]:

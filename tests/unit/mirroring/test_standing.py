@@ -78,3 +78,12 @@ def test_a_state_that_means_success_forgives() -> None:
     standing = Standing(state=MirrorState.STOPPING, error="e", retry_attempt=3)
     record = standing.leave_for(MirrorState.STOPPED)
     assert (record.error, record.retry_attempt) == (None, 0)
+
+
+def test_a_log_is_the_source_s_once_it_was_compared_until_it_is_stopped() -> None:
+    assert Standing(state=MirrorState.MIRRORING).is_aligned
+    assert Standing(state=MirrorState.FAILED, previous=MirrorState.MIRRORING).is_aligned
+    assert not Standing(state=MirrorState.LOG_ALIGNMENT).is_aligned
+    assert not Standing(state=MirrorState.FAILED, previous=MirrorState.LOG_ALIGNMENT).is_aligned
+    assert not Standing(state=MirrorState.ULE_RECOVERY).is_aligned
+    assert not Standing(state=MirrorState.STOPPING, previous=MirrorState.MIRRORING).is_aligned

@@ -87,6 +87,11 @@ class DrivenPartition:
         """What it is waiting out."""
         return self._machine.trouble
 
+    @property
+    def is_aligned(self) -> bool:
+        """Whether its log is known to hold nothing but the source's records."""
+        return self._machine.standing.is_aligned
+
     # Its life
 
     def begin(self) -> None:

@@ -15,7 +15,7 @@ from twinlog.broker.mirrors.source import group_matcher
 from twinlog.broker.mirrors.work import MirrorWork
 from twinlog.cluster.facts import DesiredState, TopicFact
 from twinlog.groups.commands import CommittedOffset
-from twinlog.mirroring.group_sync import GroupPlan, LocalRange, mark_of, plan_group
+from twinlog.mirroring.group_sync import GroupPlan, LocalRange, clamp, mark_of, plan_group
 from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import NO_TOPIC_ID, LeaderEpoch, Offset, TopicName, TopicPartition
 
@@ -114,14 +114,14 @@ class GroupFollowing:
             brought.add(group)
 
     def _changes(self, plan: GroupPlan, gone: Collection[TopicPartition], mark: str) -> Changes:
-        live = self._mirrored()  # a stop may have been asked for meanwhile
+        live = self._mirrored()  # a stop may have been asked for, or the log been cut meanwhile
         wall_ms = self._broker.clock.wall_ms()
+        clamped = {of: clamp(one, live[of]) for of, one in plan.commit.items() if of in live}
         changes: Changes = {
             of: CommittedOffset(
                 one.offset, one.leader_epoch, one.metadata, wall_ms, brought_by=mark
             )
-            for of, one in plan.commit.items()
-            if of in live
+            for of, one in clamped.items()
         }
         return changes | {of: None for of in gone if of in live}
 
@@ -158,7 +158,10 @@ class GroupFollowing:
         return True
 
     def _mirrored(self) -> Ranges:
-        """Give what is mirrored of every partition whose offsets this mirror may write now."""
+        """Give what is mirrored of every partition whose offsets this mirror may write now.
+
+        Before both logs were compared, offsets here may be of records that were written here.
+        """
         return dict(self._ranges())
 
     def _ranges(self) -> Iterator[tuple[TopicPartition, LocalRange]]:
@@ -168,7 +171,8 @@ class GroupFollowing:
             for index in range(len(topic.partitions)):
                 of = TopicPartition(topic.name, index)
                 partition = self._broker.partitions.find(of)
-                if partition is not None:
+                at_work = self._work.status.partitions.get(of)
+                if partition is not None and at_work is not None and at_work.is_aligned:
                     start, end = partition.log.start, partition.high_watermark
                     epoch_at: Callable[[Offset], int] = partition.log.epochs.epoch_at
                     yield (

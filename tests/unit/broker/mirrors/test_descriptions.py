@@ -46,6 +46,7 @@ class AtWork:
     def __init__(self, state: MirrorState, trouble: str | None = None) -> None:
         self.state = state
         self.trouble = trouble
+        self.is_aligned = state == MirrorState.MIRRORING
         self.lag = LagInputs()
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from support.brokers import LocalBroker, local_broker
 from support.mirrored_pair import QUICK, Pair, until
-from twinlog.broker.mirrors.group_following import GroupFollowing
-from twinlog.model.ids import TopicPartition
+from twinlog.broker.mirrors.group_following import Changes, GroupFollowing
+from twinlog.model.ids import Offset, TopicName, TopicPartition
 from twinlog.wire.messages.configs import (
     INCREMENTAL_ALTER_CONFIGS,
     ConfigAlteration,
@@ -157,3 +157,33 @@ async def test_offsets_planned_before_a_stop_are_not_committed_after_it(
         monkeypatch.setattr(GroupFollowing, "_really_gone", stopped_meanwhile)
         await commit(source, "g", t=2, u=4)
         await until_committed(here, "g", u=4)
+
+
+async def test_offsets_planned_before_a_cut_are_not_beyond_what_it_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    between, write = GroupFollowing._really_gone, GroupFollowing._commit
+    written: list[int] = []
+    async with (
+        local_broker(tmp_path / "source", QUICK) as source,
+        local_broker(tmp_path / "destination", QUICK) as here,
+    ):
+        await begun(Pair(source, here))
+        partition = here.server._partitions.find(TopicPartition(TopicName("t"), 0))
+        assert partition is not None
+
+        async def cut_meanwhile(
+            self: GroupFollowing, missing: Collection[TopicPartition]
+        ) -> tuple[TopicPartition, ...]:
+            partition.truncate_to(Offset(2))
+            return await between(self, missing)
+
+        async def noted(self: GroupFollowing, group: str, changes: Changes) -> bool:
+            written.extend(one.offset for one in changes.values() if one is not None)
+            return await write(self, group, changes)
+
+        monkeypatch.setattr(GroupFollowing, "_really_gone", cut_meanwhile)
+        monkeypatch.setattr(GroupFollowing, "_commit", noted)
+        await commit(source, "g", t=6)
+        await until_committed(here, "g", t=2)
+    assert written == [2]
