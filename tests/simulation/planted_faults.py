@@ -9,7 +9,7 @@ import pytest
 from simulation import mirror_plays as plays
 from twinlog.mirroring import effects as do
 from twinlog.mirroring import events as on
-from twinlog.mirroring import partition, shard, standing
+from twinlog.mirroring import group_sync, partition, shard, standing
 from twinlog.mirroring.aligning import Alignment, Doubtful
 from twinlog.mirroring.following import Following
 from twinlog.mirroring.partition import PartitionMirror
@@ -449,3 +449,24 @@ def failed_stop_forgets(patch: pytest.MonkeyPatch) -> None:
         return real(self, why, **named)
 
     around(patch, Standing, "fail", forget)
+
+
+# Groups
+
+
+@fault(
+    "group offset not clamped",
+    "a consumer that goes over stands beyond the end, and misses what is written next",
+    plays.level_once_faults_end,
+)
+def group_offset_not_clamped(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(group_sync, "clamp", lambda committed, bounds: committed)
+
+
+@fault(
+    "group offset of a log that was not compared",
+    "offsets of records that were written here are overwritten by those of another log",
+    plays.start_again_after_a_stop,
+)
+def group_offset_of_a_log_not_compared(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(standing, "ALIGNED", frozenset(MirrorState))

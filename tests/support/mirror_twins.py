@@ -11,6 +11,7 @@ from twinlog.broker.mirrors.source_mirrors import read_mirrors
 from twinlog.mirroring import effects as do
 from twinlog.mirroring.policy import MirrorPolicy, RetryPolicy
 from twinlog.mirroring.records import LastMirrorEpoch
+from twinlog.mirroring.shard import WriteState
 from twinlog.mirroring.states import DesiredState, MirrorState
 from twinlog.model.errors import ErrorCode
 from twinlog.model.ids import LeaderEpoch, Offset, TopicName, TopicPartition
@@ -166,20 +167,30 @@ class View:
 class TwinRules(Rules):
     """What must hold of each, and between the two."""
 
+    def state_written(self, before: MirrorState, wanted: WriteState) -> None:
+        """Only one of the two may hold nothing but the other's records."""
+        super().state_written(before, wanted)
+        if self.mirrors_all:
+            self._must(not self._other.rules.mirrors_all, "both mirror each other")
+
     def cut(self, cut: do.TruncateTo | do.RestartAt) -> None:
         """A record that was acknowledged goes only where it is saved, or on the other side too."""
         super().cut(cut)
-        at = self._at
+        at, other = self._at, self._other
         assert isinstance(at, Twin)
-        other = at.network.source
-        assert isinstance(other, View)
-        assert other.twin is not None
         gone = at.log.tail_from(at.log.start if isinstance(cut, do.RestartAt) else cut.end)
-        deleted = at.trimmed | other.twin.trimmed
+        deleted = at.trimmed | other.trimmed
         for batch in gone:
             saved = any(batch in tail for tail in at.tails)
             is_kept = batch.identity < 0 or saved or batch in other.log.batches
             self._must(is_kept or batch.identity in deleted, f"{batch} was acknowledged, is lost")
+
+    @property
+    def _other(self) -> Twin:
+        view = self._at.network.source
+        assert isinstance(view, View)
+        assert view.twin is not None
+        return view.twin
 
 
 class Twins:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from support.simulated.destination import Destination
+from support.simulated.group_offsets import GroupOffsets
 from support.simulated.schedule import SCALES, Schedule
 from support.simulated.source import KafkaSource
 from twinlog.config.mirror_start import LATEST, LATEST_TIMESTAMP
@@ -56,6 +57,7 @@ class World:
         self.is_dark_for_good = False
         self.here.may_be_killed = not is_source_only
         self.here.start()
+        self.group = GroupOffsets(self.here, self.source)
 
     # The mess
 
@@ -89,6 +91,8 @@ class World:
             (4, source.produce_to_deposed),
             (4, source.forget_deposed),
             (4, self._darken),
+            (6, self.group.consume),
+            (1, self.group.delete),
             (2, self._tell_leader),
             (1, self._let_store_fail),
             (15, lambda: None),
