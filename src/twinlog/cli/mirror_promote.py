@@ -79,7 +79,9 @@ async def promote(cluster: Cluster, options: argparse.Namespace, stop: Stop) -> 
         try:
             source = await stack.enter_async_context(source_of(mirror, options))
         except CliError as error:
-            raise CliError(f"not promoted: {error}. {PLAIN_STOP}") from error
+            why = str(error)
+            end = "" if why.endswith((".", "?")) else "."
+            raise CliError(f"not promoted: {why}{end} {PLAIN_STOP}") from error
         return await _Promotion(cluster, source, mirror, topics, options.timeout_ms).run(stop)
 
 

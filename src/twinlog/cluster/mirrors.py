@@ -32,6 +32,7 @@ from twinlog.cluster.topics import (
     find_topic,
 )
 from twinlog.config.mirror import TOPICS_EXCLUDE as EXCLUDE_SETTING
+from twinlog.config.mirror import matcher
 from twinlog.model.bounds import MIRROR_NAME_CHARS_MAX
 from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import NO_TOPIC_ID, LeaderEpoch, TopicId, TopicName, TopicPartition
@@ -242,22 +243,26 @@ def with_look(
 def filters_of(mirror: MirrorFact) -> tuple[str, str]:
     """Give the filters in effect, to include and to exclude."""
     included, excluded = _filters(mirror)
-    if TOPICS_EXCLUDE not in mirror.config:
-        return ",".join(included), ",".join(EXCLUDE_SETTING.default)
     return ",".join(included), ",".join(excluded)
 
 
 def with_stopped_patterns(mirror: MirrorFact, patterns: Iterable[str]) -> MirrorSet:
     """Give the mirror with its filters so that it will not start these by itself again.
 
-    What was included as it stands is included no more; anything else is excluded.
+    What was included as it stands, or is matched as it stands, is included no more. Anything else
+    is excluded, but only from what is still included: a later start would find nothing otherwise.
     """
     included, excluded = _filters(mirror)
+    others: list[str] = []
     for pattern in patterns:
-        if pattern in included:
-            del included[pattern]
-        else:
-            excluded[pattern] = None
+        covers = matcher((pattern,), ())
+        stopped = [entry for entry in included if entry == pattern or covers(entry)]
+        for entry in stopped:
+            del included[entry]
+        if pattern not in stopped:
+            others.append(pattern)
+    if included:
+        excluded |= dict.fromkeys(others)
     return _with_filters(mirror, included, excluded)
 
 
@@ -327,20 +332,22 @@ def _desire(topic: TopicFact, state: DesiredState) -> TopicMirrorSet:
 
 
 def _filters(mirror: MirrorFact) -> tuple[dict[str, None], dict[str, None]]:
-    """Give the include and exclude lists, in order and each entry once."""
+    """Give the include and exclude lists in effect, in order and each entry once."""
 
-    def entries(key: str) -> dict[str, None]:
-        texts = (text.strip() for text in mirror.config.get(key, "").split(","))
+    def entries(key: str, default: tuple[str, ...]) -> dict[str, None]:
+        given = mirror.config.get(key)
+        texts = default if given is None else (text.strip() for text in given.split(","))
         return dict.fromkeys(text for text in texts if text)
 
-    return entries(TOPICS_INCLUDE), entries(TOPICS_EXCLUDE)
+    return entries(TOPICS_INCLUDE, ()), entries(TOPICS_EXCLUDE, EXCLUDE_SETTING.default)
 
 
 def _with_filters(
     mirror: MirrorFact, included: Mapping[str, None], excluded: Mapping[str, None]
 ) -> MirrorSet:
     config = dict(mirror.config)
-    for key, entries in ((TOPICS_INCLUDE, included), (TOPICS_EXCLUDE, excluded)):
-        if entries or key in config:
+    of_keys = (TOPICS_INCLUDE, included, ()), (TOPICS_EXCLUDE, excluded, EXCLUDE_SETTING.default)
+    for key, entries, default in of_keys:
+        if tuple(entries) != default or key in config:
             config[key] = ",".join(entries)
     return MirrorSet(replace(mirror, config=config))

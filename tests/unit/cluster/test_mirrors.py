@@ -240,7 +240,15 @@ def test_a_start_edits_the_filters() -> None:
 def test_a_stop_takes_a_pattern_out_of_what_is_included_or_excludes_it() -> None:
     mirror = MirrorFact("m", {"topics.include": "a,b.*"}, "s")
     stopped = with_stopped_patterns(mirror, ["a", "b1"]).mirror
-    assert stopped.config == {"topics.include": "b.*", "topics.exclude": "b1"}
+    assert stopped.config == {"topics.include": "b.*", "topics.exclude": "__.*,b1"}
+
+
+def test_a_stop_of_everything_leaves_nothing_that_would_hide_a_later_start() -> None:
+    mirror = MirrorFact("m", {"topics.include": "orders,payments-.*"}, "s")
+    stopped = with_stopped_patterns(mirror, [".*"]).mirror
+    assert stopped.config == {"topics.include": ""}
+    again = with_started_patterns(stopped, ["orders"]).mirror
+    assert again.config == {"topics.include": "orders"}
 
 
 def test_filters_that_were_not_given_stay_so() -> None:
@@ -251,7 +259,7 @@ def test_a_start_has_looked_for_what_it_starts_and_for_nothing_else() -> None:
     named = with_started_patterns(MIRROR, ["a"]).mirror
     assert named.looked_for == ("a", "__.*")
     more = with_started_patterns(named, ["b.*"], ["c"]).mirror
-    assert more.looked_for == ("a,b.*", "c")
+    assert more.looked_for == ("a,b.*", "__.*,c")
     never_looked = replace(MIRROR, config={**MIRROR.config, "topics.include": "x"})
     assert with_started_patterns(never_looked, ["a"]).mirror.looked_for is None
 

@@ -39,7 +39,9 @@ async def choose_topics(
     chosen: dict[TopicName, SeenTopic] = {}
     refused: Refusals = {}
     unseen: list[TopicName] = []
-    for name in map(TopicName, names):
+    patterns = tuple(patterns)
+    spelt_out = [name for name in map(TopicName, patterns) if name in seen and is_excluded(name)]
+    for name in [*map(TopicName, names), *spelt_out]:
         if is_excluded(name):
             why = f"topic {name} matches topics.exclude of the mirror"
             refused[name] = ApiError(ErrorCode.INVALID_REQUEST, why)
@@ -47,7 +49,7 @@ async def choose_topics(
             chosen[name] = seen[name]
         else:
             unseen.append(name)
-    matches = matcher(tuple(patterns), ())
+    matches = matcher(patterns, ())
     for name in sorted(seen):
         if matches(name) and not is_excluded(name):
             chosen[name] = seen[name]

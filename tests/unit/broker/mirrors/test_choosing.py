@@ -56,3 +56,6 @@ async def test_topics_are_chosen_by_name_and_by_pattern_and_the_others_told_why(
             "there is no topic gone at the source",
         )
         assert "matches topics.exclude" in told["left-out"][1]
+        spelt = await choose_topics(bench.source, seen, [], ["t", "a.*"], lambda name: name != "a1")
+        assert [topic.name for topic in spelt.topics] == ["a1"]
+        assert {str(name) for name in spelt.refused} == {"t"}
