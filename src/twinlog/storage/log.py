@@ -54,6 +54,7 @@ class Flush(NamedTuple):
 
     files: list[OpenFile]
     end: Offset
+    cut_count: int
 
 
 class PartitionLog:
@@ -223,8 +224,7 @@ class PartitionLog:
             if header.next_offset > up_to:
                 return None
             end = self._end_position(segment, up_to) - position
-            wanted = max(max_bytes, header.length) if at_least_one else max_bytes
-            length = min(wanted, end)
+            length = min(end, max(max_bytes, header.length if at_least_one else 0))
             if length <= 0:
                 return None
             bound = segment.bound_after(position + length)
@@ -319,10 +319,9 @@ class PartitionLog:
 
     def _drop_oldest(self, count: int) -> None:
         """Drop whole segments; the log begins no earlier than what is left."""
-        parts = self._parts
         if count:
-            self.start = max(self.start, Offset(parts.segments[count].base))
-        parts.drop_oldest(count, self.start)
+            self.start = max(self.start, Offset(self._parts.segments[count].base))
+        self._parts.drop_oldest(count, self.start)
 
     def delete_old(self, now_ms: int, *, up_to: int) -> int:
         """Drop the oldest segments that retention gives up; give their number.
@@ -345,9 +344,8 @@ class PartitionLog:
         return count
 
     def _age_of(self, segment: Segment) -> int:
-        timestamp = segment.max_timestamp
-        if timestamp >= 0:
-            return timestamp
+        if segment.max_timestamp >= 0:
+            return segment.max_timestamp
         return self._home.files.disk.modified_ms(segment.stem + ".log")
 
     def roll(self) -> None:
@@ -361,7 +359,8 @@ class PartitionLog:
         parts = self._parts
         parts.epochs.save()
         unsafe = parts.segments[parts.index_of(self.recovery_point) :]
-        return Flush([file for segment in unsafe for file in segment.begin_sync()], self.end)
+        files = [file for segment in unsafe for file in segment.begin_sync()]
+        return Flush(files, self.end, parts.cut_count)
 
     def run_flush(self, flush: Flush) -> None:
         """Wait until the files have reached the disk; this may be run on another thread."""
@@ -370,7 +369,8 @@ class PartitionLog:
 
     def end_flush(self, flush: Flush) -> None:
         """Note that a flush is done, unless the log was cut meanwhile."""
-        self.recovery_point = max(self.recovery_point, min(flush.end, self.end))
+        if flush.cut_count == self._parts.cut_count:
+            self.recovery_point = max(self.recovery_point, flush.end)
 
     def flush(self) -> None:
         """Wait until everything has reached the disk."""

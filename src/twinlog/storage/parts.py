@@ -32,6 +32,7 @@ class LogParts:
 
     __slots__ = (
         "cut_bytes",
+        "cut_count",
         "end",
         "epochs",
         "files",
@@ -55,6 +56,8 @@ class LogParts:
         self.end = Offset(0)
         self.cut_bytes = 0
         """What opening cut off because a crash had left it torn."""
+        self.cut_count = 0
+        """How often batches were dropped from the end: others may stand in their place since."""
         self.undo_to: tuple[Offset, list[EpochStart]] | None = None
         """Where the log was before a write that failed and could not be undone yet."""
 
@@ -161,6 +164,7 @@ class LogParts:
 
     def cut(self, end: int) -> None:
         """Drop what lies at ``end`` and beyond; a batch that reaches beyond it goes whole."""
+        self.cut_count += 1
         keep = max(bisect_right(self.segments, end - 1, key=lambda segment: segment.base), 1)
         for segment in reversed(self.segments[keep:]):
             self._discard(segment)
@@ -178,6 +182,7 @@ class LogParts:
 
     def begin_at(self, base: int) -> None:
         """Drop everything; the log is empty and goes on at ``base``."""
+        self.cut_count += 1
         for segment in self.segments:
             self._discard(segment)
         # Not sooner: a log cut short by a kill needs its epochs. Not later: an empty one has none.

@@ -387,6 +387,20 @@ def test_a_flush_elsewhere_vouches_only_for_what_it_saw(tmp_path: Path) -> None:
     assert log.folder == str(tmp_path)
 
 
+def test_a_flush_does_not_vouch_for_what_came_in_the_place_of_what_it_saw(tmp_path: Path) -> None:
+    log = open_log(tmp_path, SMALL)
+    log.append_as_follower(copies(0, 10))
+    flush = log.begin_flush()
+    log.truncate_to(2)
+    for _ in range(10):
+        log.append_as_leader(batch(1), leader_epoch=7, now_ms=0)
+    log.run_flush(flush)
+    log.end_flush(flush)
+    assert log.recovery_point == 0
+    killed = open_log(tmp_path, SMALL, recovery_point=log.recovery_point, is_clean=False)
+    assert [(entry.epoch, entry.start) for entry in killed.epochs.entries] == [(0, 0), (7, 2)]
+
+
 def test_a_clean_stop_is_opened_without_reading_batches(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for at in range(3):
