@@ -101,9 +101,13 @@ class MirrorStates:
         self._forgotten: Final[set[str]] = set()
         self._settings = broker.effective_settings
         self._has_new_settings = True
+        self._image = broker.facts.image
+        """The newest one that the partitions here are in step with: what is told of a topic whose
+        partitions are still being opened would pass for done with it."""
 
     def on_image(self, before: ClusterImage, after: ClusterImage) -> None:
         """Wake the task when mirrors, topics or settings of brokers have changed."""
+        self._image = after
         if before.broker_configs is not after.broker_configs:
             self._has_new_settings = True
         elif before.mirrors is after.mirrors and before.topics is after.topics and self._running:
@@ -127,7 +131,7 @@ class MirrorStates:
 
     async def step(self, tasks: asyncio.TaskGroup) -> None:
         """Begin, end and update mirrors as the image says."""
-        image = self._broker.facts.image
+        image = self._image
         self._take_settings()
         for name, running in tuple(self._running.items()):
             fact = image.mirrors.get(name)
@@ -172,7 +176,7 @@ class MirrorStates:
 
     async def _end(self, name: str, running: _Running) -> None:
         del self._running[name]
-        is_deleted = name not in self._broker.facts.image.mirrors
+        is_deleted = name not in self._image.mirrors
         self._board.end(name, is_deleted=is_deleted)
         for driven in running.driven.values():
             driven.close()  # first, so that no answer is taken in while all else is ended
@@ -227,7 +231,7 @@ class MirrorStates:
         broker = self._broker
         topic = mirror_state_topic(broker.settings)
         await broker.new_topics.ensure(topic.name, topic.partition_count, topic.config)
-        newest = broker.facts.image.mirrors.get(fact.name, fact)
+        newest = self._image.mirrors.get(fact.name, fact)
         settings = checked_settings(newest.config)
         source = SourceCluster(fact.name, settings, broker.broker_id, broker.clock.fraction())
         try:
@@ -287,7 +291,7 @@ class MirrorStates:
             running.config.update(fact.config)
             work.settings = checked_settings(fact.config)
             running.status.refresh_wanted.set()
-        seen, image = running.seen, self._broker.facts.image
+        seen, image = running.seen, self._image
         running.seen = {topic.name: topic for topic in image.topics_of_mirror(fact.name)}
         for name, topic in running.seen.items():
             if is_anew or seen.get(name) is not topic:

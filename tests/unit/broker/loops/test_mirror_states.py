@@ -17,6 +17,7 @@ from support.mirrored_pair import (
     mirrored_pair,
     until,
 )
+from twinlog.broker.mirror_board import MirrorBoard, MirrorStatus
 from twinlog.broker.mirrors.driven import DrivenPartition
 from twinlog.mirroring.states import DesiredState
 from twinlog.model.ids import TopicPartition
@@ -31,6 +32,7 @@ from twinlog.wire.messages.mirrors import (
     MirrorTopic,
     PauseMirrorTopicsRequest,
 )
+from twinlog.wire.messages.topics import CREATE_TOPICS, CreatableTopic, CreateTopicsRequest
 
 pytestmark = pytest.mark.slow
 MIRROR_RESOURCE = 64
@@ -151,6 +153,42 @@ async def test_a_partition_that_follows_has_no_task_of_its_own(tmp_path: Path) -
             return len(asyncio.all_tasks()) < before + 10
 
         await until(is_at_rest)
+
+
+async def test_a_look_while_partitions_are_being_opened_leaves_none_of_them_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boards: list[MirrorBoard] = []
+    begin = MirrorBoard.begin
+
+    def begun(self: MirrorBoard, mirror: str, status: MirrorStatus, now_ms: int) -> None:
+        boards.append(self)
+        begin(self, mirror, status, now_ms)
+
+    async def look_all_the_time() -> None:
+        while True:
+            boards[0].wake.set()
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(MirrorBoard, "begin", begun)
+    async with mirrored_pair(tmp_path) as pair:
+        await pair.make_topic("t")
+        await pair.create()
+        await pair.start("t.*")
+        await pair.until_state("MIRRORING", "t")
+        names = [f"t{number}" for number in range(4)]
+        topics = tuple(
+            CreatableTopic(name=n, num_partitions=2, replication_factor=1) for n in names
+        )
+        await pair.source.ask(CREATE_TOPICS, CreateTopicsRequest(topics=topics, timeout_ms=5_000))
+        looking = asyncio.ensure_future(look_all_the_time())
+        boards[0].nudge("m")
+        try:
+            for name in names:
+                for partition in range(2):
+                    await pair.until_state("MIRRORING", name, partition)
+        finally:
+            looking.cancel()
 
 
 async def test_a_topic_that_a_mirror_has_no_more_is_let_go(tmp_path: Path) -> None:
