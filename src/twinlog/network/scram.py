@@ -6,7 +6,6 @@ As in Kafka, a password is its UTF-8 bytes: nothing is normalised.
 import hashlib
 import hmac
 from base64 import b64decode, b64encode
-from binascii import Error as NotBase64
 from typing import Final
 
 ITERATIONS_MIN: Final = 4_096
@@ -95,7 +94,7 @@ def _required(fields: dict[str, str], name: str) -> str:
 def _decoded(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
-    except NotBase64 as error:
+    except ValueError as error:  # also of what is not ASCII
         raise ScramError("its message has something that is not base64") from error
 
 

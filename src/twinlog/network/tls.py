@@ -57,7 +57,7 @@ def _trusting(tls: ClientTls) -> ssl.SSLContext:
         except ssl.SSLError as error:
             why = f"{key} has no PEM certificates; of a Java store, make them with"
             raise TlsError(f"{why} {TRUSTSTORE_TO_PEM}") from error
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise TlsError(f"{key} cannot be read: {_reason(error)}") from error
     if tls.trusted is None:
         return ssl.create_default_context()
@@ -80,24 +80,30 @@ def _show_file(context: ssl.SSLContext, file: str, password: str | None) -> None
             f"its certificates, and ssl.key.password if the key is encrypted. Of a Java store, "
             f"make it with {KEYSTORE_TO_PEM}"
         ) from error
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise TlsError(f"{key} cannot be read: {_reason(error)}") from error
 
 
 def _show(context: ssl.SSLContext, key: str, chain: str, password: str | None) -> None:
+    keys = "ssl.keystore.key and ssl.keystore.certificate.chain"
+    try:
+        _load(context, pem(key) + pem(chain), password)
+    except (ssl.SSLError, ValueError) as error:
+        raise TlsError(
+            f"{keys} cannot be used ({_reason(error)}): both must be PEM and belong together, and "
+            "an encrypted key needs ssl.key.password"
+        ) from error
+    except OSError as error:
+        raise TlsError(f"{keys} cannot be handed to OpenSSL in a file: {_reason(error)}") from error
+
+
+def _load(context: ssl.SSLContext, text: str, password: str | None) -> None:
     # OpenSSL reads keys from files only: this one is ours alone, and gone at once.
     with tempfile.TemporaryDirectory(prefix="twinlog-") as folder:
         file = Path(folder, "keystore.pem")
         file.touch(mode=0o600)
-        file.write_text(pem(key) + pem(chain), encoding="ascii")
-        try:
-            context.load_cert_chain(file, password=_told(password))
-        except ssl.SSLError as error:
-            raise TlsError(
-                f"ssl.keystore.key and ssl.keystore.certificate.chain cannot be used "
-                f"({error.reason or error}): both must be PEM and belong together, and an "
-                "encrypted key needs ssl.key.password"
-            ) from error
+        file.write_text(text, encoding="ascii")
+        context.load_cert_chain(file, password=_told(password))
 
 
 def _told(password: str | None) -> "_Password":
@@ -114,5 +120,13 @@ class _Password:
         return self._text
 
 
-def _reason(error: OSError) -> str:
-    return str(error) if error.errno is None else os.strerror(error.errno)
+def _reason(error: OSError | ValueError) -> str:
+    match error:
+        case ssl.SSLError():
+            return error.reason or str(error)
+        case UnicodeError():  # its own words show a piece of what may be a key
+            return "it is not ASCII"
+        case OSError(errno=number) if number is not None:
+            return os.strerror(number)
+        case _:
+            return str(error)

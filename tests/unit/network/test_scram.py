@@ -39,6 +39,7 @@ def test_a_name_with_a_comma_or_an_equals_sign_is_escaped() -> None:
         (SERVER_FIRST.replace("4096", "9" * 5_000), "not a number"),
         (SERVER_FIRST.replace("4096", "-4096"), "not a number"),
         (SERVER_FIRST.replace("W22ZaJ0SNY7soEsUEjb6gQ==", "!"), "not base64"),
+        (SERVER_FIRST.replace("W22ZaJ0SNY7soEsUEjb6gQ==", "é"), "not base64"),
         (SERVER_FIRST.replace("W22ZaJ0SNY7soEsUEjb6gQ==", ""), "has no s="),
         (
             f"r={SERVER_NONCE},s={base64.b64encode(bytes(SALT_BYTES_MAX + 1)).decode()},i=4096",
@@ -71,6 +72,7 @@ def test_what_a_server_adds_at_the_end_is_passed_over() -> None:
         ("v=" + base64.b64encode(bytes(32)).decode(), "could not prove that it knows the password"),
         ("v=" + base64.b64encode(b"").decode(), "has no v="),
         ("v=!", "not base64"),
+        ("v=é", "not base64"),
         ("e=other-error", "it says other-error"),
         ("", "not one of SCRAM"),
     ],

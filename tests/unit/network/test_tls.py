@@ -95,3 +95,29 @@ def test_texts_that_do_not_fit_are_refused_and_not_told(own: Certificates) -> No
         with pytest.raises(TlsError, match=r"ssl\.keystore\.key and .* cannot be used") as caught:
             client_context(ClientTls(key=key, certificate_chain=own.strangers.read_text()))
         assert "hush" not in str(caught.value)
+
+
+def test_what_no_file_name_and_no_password_can_be_is_refused_as_all_else(own: Certificates) -> None:
+    trusted = str(own.trusted)
+    with pytest.raises(
+        TlsError, match=r"ssl\.truststore\.location=.* cannot be read: embedded null"
+    ):
+        client_context(ClientTls("t\0.pem"))
+    with pytest.raises(TlsError, match=r"ssl\.keystore\.location=.* cannot be read: embedded null"):
+        client_context(ClientTls(trusted, keystore_file="k\0.pem"))
+    with pytest.raises(TlsError, match="cannot be read: password cannot be longer than 1024 bytes"):
+        client_context(
+            ClientTls(trusted, keystore_file=str(own.locked_client), key_password="x" * 2_000)
+        )
+    spoilt = own.client_key.replace("PRIVATE KEY-----\n", "PRIVATE KEY-----\nhush\u00e9", 1)
+    with pytest.raises(TlsError, match=r"ssl\.keystore\.key and .* \(it is not ASCII\)") as caught:
+        client_context(ClientTls(trusted, key=spoilt, certificate_chain=own.client_chain))
+    assert "hush" not in str(caught.value)
+
+
+def test_a_key_that_there_is_no_room_for_is_no_crash(
+    own: Certificates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(TlsError, match="cannot be handed to OpenSSL in a file: No such file"):
+        client_context(ClientTls(key=own.client_key, certificate_chain=own.client_chain))
