@@ -65,7 +65,8 @@ class StormyFaults:
     def _make_whole(self) -> None:
         """Have every partition at all brokers.
 
-        An order for that was seen to be accepted and not carried out, for one partition of ten.
+        Kafka 4.4 lets a removal that is still pending go on although all replicas were ordered
+        meanwhile: the partition ends without them, and the order has to be given again.
         """
         topics = {topic for topic, _ in self._partitions}
         for attempt in range(_ORDERS_MAX):
