@@ -70,6 +70,28 @@ def stop_after_elections(seed: int) -> Schedule:
     return world.schedule
 
 
+def stop_at_the_source_s_own_epoch(seed: int) -> Schedule:
+    """Our leader epoch cannot be raised ahead, and is that of the last record when a stop comes."""
+    world = World(seed + 60_000_000, allows_unclean=True, is_source_only=True)
+    world.source.tells_epochs, world.source.tells_divergence = False, True
+    world.here.is_store_away = True
+    world.play(world.schedule.random.randint(50, 300))
+    world.stop()
+    return world.schedule
+
+
+def level_over_restarts_of_one_broker(seed: int) -> Schedule:
+    """The source is one broker, which may come back without its last records, as leader again."""
+    world = World(
+        seed + 70_000_000, allows_unclean=True, gap=GapPolicy.CONTINUE, is_source_only=True
+    )
+    world.source.node_count, world.source.records_max = 1, 1
+    world.play()
+    world.calm()
+    world.run_until(lambda: world.is_level)
+    return world.schedule
+
+
 def twins_take_turns(seed: int) -> Schedule:
     """Two clusters of ours fail over and back: each record is on both in the end, or saved."""
     twins = Twins(seed + 50_000_000)
@@ -86,6 +108,8 @@ PLAYS: Final[dict[str, Play]] = {
         stop_without_the_source,
         stop_after_elections,
         start_again_after_a_stop,
+        stop_at_the_source_s_own_epoch,
+        level_over_restarts_of_one_broker,
         twins_take_turns,
     )
 }

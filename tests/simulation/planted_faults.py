@@ -73,7 +73,7 @@ def no_truncation(patch: pytest.MonkeyPatch) -> None:
 @fault(
     "divergence unheard",
     "a mirror stands still for ever after an unclean election",
-    plays.level_after_elections,
+    plays.level_over_restarts_of_one_broker,
 )
 def divergence_unheard(patch: pytest.MonkeyPatch) -> None:
     around(
@@ -204,7 +204,7 @@ def turns_ignored(patch: pytest.MonkeyPatch) -> None:
 @fault(
     "stale leader accepted",
     "a leader that took over in between is read on without comparing: two histories in one log",
-    plays.level_once_faults_end,
+    plays.level_over_restarts_of_one_broker,
 )
 def stale_leader_accepted(patch: pytest.MonkeyPatch) -> None:
     around(
@@ -318,7 +318,7 @@ def deposed_leader_not_fenced(patch: pytest.MonkeyPatch) -> None:
 @fault(
     "no bump at the stop",
     "a failback cannot tell the records of a stop from the source's",
-    plays.stop_without_the_source,
+    plays.stop_at_the_source_s_own_epoch,
 )
 def no_bump_at_the_stop(patch: pytest.MonkeyPatch) -> None:
     around(patch, Stopping, "next_step", lambda real, self, facts, own: real(self, facts, NO_BOUND))
@@ -353,7 +353,7 @@ def wrong_last_mirror_epoch(patch: pytest.MonkeyPatch) -> None:
 @fault(
     "marker before the bump",
     "a failback takes the marker of a stop for the source's and keeps it",
-    plays.stop_without_the_source,
+    plays.stop_at_the_source_s_own_epoch,
 )
 def marker_before_the_bump(patch: pytest.MonkeyPatch) -> None:
     around(

@@ -129,6 +129,8 @@ class Alignment:
     own_epoch: LeaderEpoch
     agreed: LastMirrorEpoch | None = None
     """What both clusters hold, by the last stop between them; matters in LOG_ALIGNMENT only."""
+    told: LastMirrorEpoch | None = None
+    """What of it the source remembers: beyond that it may have lost what was here, too."""
     began: Offset | None = None
     """Where the source began when it mirrored us."""
     beginning: Beginning = field(default_factory=Beginning)
@@ -172,7 +174,7 @@ class Alignment:
             case SourceMirrorsRead(agreed, problem, _, began):
                 if problem is not None:
                     return Refused(problem, is_retryable=True)
-                self.agreed, self.began = later_of(agreed, self.agreed), began
+                self.told, self.agreed, self.began = agreed, later_of(agreed, self.agreed), began
                 return [FindSourceLeader(self.turn)]
             case SourceLeaderFound(node, epoch):
                 self.node, self.source_epoch = node, epoch
@@ -327,7 +329,8 @@ class Alignment:
                 "(kafka-cluster-mirrors.sh --recover)",
                 is_retryable=False,
             )
-        ours_from = kept.end if kept.end < self.local.end else None
+        known = kept.end if self.told is None else min(kept.end, Offset(self.told.log_end))
+        ours_from = known if known < self.local.end else None
         return [NoteGap(kept.end, start, why), RestartAt(start, why, self.turn, ours_from)]
 
     def _compared(self, comparison: Comparison) -> Step:
@@ -362,7 +365,9 @@ class Alignment:
             if end is None:
                 return [RestartAt(self.source.start, why, self.turn, self.local.start)]
             if end <= self.local.start:
-                return [RestartAt(end, why, self.turn, self.local.start)]
+                # Nothing is kept, so all comes that the source has, also if it was trimmed here.
+                first = self.source.start if self.beginning.noted is None else end
+                return [RestartAt(first, why, self.turn, self.local.start)]
             return [TruncateTo(end, why, self.turn)]
         if self.source.leader_epoch == self.local.latest_epoch:
             why += "; within one leader epoch a topic cannot shrink: it was recreated or restored"

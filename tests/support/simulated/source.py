@@ -7,7 +7,6 @@ from support.simulated.schedule import Schedule
 from twinlog.model.errors import ErrorCode
 from twinlog.model.ids import LeaderEpoch, Offset
 
-NODES = 2
 OLD_IN_A_ROW_MAX = 3
 
 
@@ -81,6 +80,8 @@ class KafkaSource:
         self.fences = not self.tells_divergence or chance.random() < 0.7
         """Whether fetches in another epoch are refused."""
         self.has_ids = chance.random() < 0.7
+        self.node_count = chance.choice((1, 2, 2))
+        """Where there is one only, it is elected again, perhaps without its last records."""
         self.records_max = chance.choice((1, 3, 8))
         """In a batch; where all are alike, those of two histories begin at the same offsets."""
         self.topic = 0
@@ -178,7 +179,7 @@ class KafkaSource:
 
     def _elect(self, log: Log, shown: int, *, is_clean: bool = True) -> None:
         before, chance = self.leader, self._schedule.random
-        node = chance.randrange(NODES)
+        node = chance.randrange(self.node_count)
         self.deposed = before if node != before.node and chance.random() < 0.5 else None
         line = before.line
         if self.deposed is not None or not is_clean:

@@ -135,12 +135,25 @@ def test_what_did_not_come_from_the_source_is_told_apart_from_what_the_source_de
 
 
 def test_an_agreement_beyond_the_log_that_was_trimmed_since_restarts_it() -> None:
+    """It has everything that the source has, or a failback from here would delete that there."""
     machine = alignment(MirrorState.LOG_ALIGNMENT, doubted=Doubtful("cut", Offset(80)))
     machine.agreed = LastMirrorEpoch(epoch=3, log_end=80)
     step = play(machine, LEADER, read(90, 100, (6, 90)), in_range(0, 200))
     assert isinstance(step, list)
     assert isinstance(step[0], RestartAt)
-    assert step[0].start == 80
+    assert step[0].start == 0
+
+
+def test_what_the_source_no_longer_remembers_is_saved_before_a_gap_takes_it() -> None:
+    """It lost power while it mirrored us, wrote other records there, and deleted those."""
+    machine = alignment(MirrorState.LOG_ALIGNMENT, doubted=Doubtful("gap", Offset(90)))
+    machine.agreed = LastMirrorEpoch(epoch=3, log_end=16)
+    told = SourceMirrorsRead(LastMirrorEpoch(epoch=3, log_end=14), None, 1)
+    log = read(0, 60, (3, 0), (6, 16))
+    assert play(machine, told, LEADER, log, in_range(90, 200)) == [
+        NoteGap(Offset(16), Offset(90), "the source's log starts at 90, ours ended at 16"),
+        RestartAt(Offset(90), "the source's log starts at 90, ours ended at 16", 1, Offset(14)),
+    ]
 
 
 def test_an_epoch_in_which_records_were_written_here_is_over_before_they_are_cut() -> None:
