@@ -26,6 +26,7 @@ def set_up_logging(stream: TextIO, *, level: int | str = logging.INFO, form: Log
     """Write everything from ``level`` on to ``stream``; a second call replaces the first."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines() if form is LogForm.JSON else TextLines())
+    handler.setLevel(level)  # a logger that also has a file of its own may let more through
     setattr(handler, _MARK, True)
     root = logging.getLogger()
     for old in [h for h in root.handlers if getattr(h, _MARK, False)]:
@@ -41,12 +42,13 @@ class TextLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Give one line, and the stack below it if there is one."""
-        phrase = record.getMessage().replace("\n", "\\n")
+        phrase = record.getMessage()
         fields = ", ".join(f"{name}={value}" for name, value in _fields(record).items())
         moment = datetime.fromtimestamp(record.created).astimezone()
         time = f"{moment:%Y-%m-%d %H:%M:%S},{moment.microsecond // 1000:03}"
         line = f"{time} {record.levelname} {record.name}: {phrase}"
         line += f" ({fields})" if fields else ""
+        line = line.replace("\r", "\\r").replace("\n", "\\n")  # a client may have sent it
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 

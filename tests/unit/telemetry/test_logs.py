@@ -41,6 +41,14 @@ def test_a_line_break_in_a_phrase_makes_no_second_line() -> None:
     assert stream.getvalue().count("\n") == 1
 
 
+def test_nor_does_one_in_a_field() -> None:
+    stream = io.StringIO()
+    set_up_logging(stream, form=LogForm.TEXT)
+    log.warning("mirror was asked", extra={"client_id": "x\r\n2026-01-01 ERROR all is lost"})
+    assert stream.getvalue().count("\n") == 1
+    assert "\r" not in stream.getvalue()
+
+
 def test_a_stack_follows_its_line() -> None:
     stream = io.StringIO()
     set_up_logging(stream, form=LogForm.TEXT)
