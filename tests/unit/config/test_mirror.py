@@ -58,6 +58,12 @@ def test_without_patterns_nothing_is_included_and_nothing_excluded() -> None:
     assert matcher([".*"], [])("a")
 
 
+def test_flags_and_groups_are_of_their_own_pattern_only() -> None:
+    is_wanted = matcher(["(?i)cash", "(?P<n>a)1", r"(?P<n>.)b\1", "pay"], ["(x)y"])
+    names = ("CASH", "PAY", "pay", "a1", "xbx", "xby", "xy")
+    assert [name for name in names if is_wanted(name)] == ["CASH", "pay", "a1", "xbx"]
+
+
 def test_a_pattern_that_is_none_is_named() -> None:
     with pytest.raises(SettingsError, match=r"'\[a' is not a regular expression"):
         matcher(["ok", "[a"], [])

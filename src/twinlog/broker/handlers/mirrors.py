@@ -134,8 +134,7 @@ async def handle_start_mirror_topics(
     try:
         mirror = find_mirror(broker.facts.image, name)
         names = [topic.topic_name for topic in request.topics]
-        patterns = [*request.include_patterns, *request.exclude_patterns]
-        _check_patterns(patterns)
+        _check_patterns([*names, *request.include_patterns, *request.exclude_patterns])
         filters = with_started_patterns(
             mirror, [*names, *request.include_patterns], request.exclude_patterns
         ).mirror
@@ -196,7 +195,7 @@ async def handle_stop_mirror_topics(
     broker, name = context.broker, request.mirror_name
     names = [topic.topic_name for topic in request.topics]
     try:
-        _check_patterns(request.patterns)
+        _check_patterns([*names, *request.patterns])
         chosen = _own(broker.facts.image, name, names, request.patterns)
         results = await stop_topics(
             broker,
@@ -348,7 +347,14 @@ def _own(
 
 
 def _check_patterns(patterns: Iterable[str]) -> None:
+    """Raise ApiError unless all can stand in topics.include and topics.exclude, where they go."""
     for pattern in patterns:
+        if "," in pattern:
+            raise ApiError(
+                ErrorCode.INVALID_REGULAR_EXPRESSION,
+                f"{pattern!r} has a comma, which separates patterns: give each by itself, and "
+                "write x{1,3} as xx?x?",
+            )
         try:
             re.compile(pattern)
         except re.error as error:

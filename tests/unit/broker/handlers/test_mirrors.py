@@ -125,6 +125,25 @@ async def test_stop_by_name_says_what_is_not_the_mirrors(tmp_path: Path) -> None
         assert refused.error_code == ErrorCode.UNKNOWN_CLUSTER_MIRROR
 
 
+@pytest.mark.parametrize("pattern", ["(a,b)", "t{1,2}", "a("])
+async def test_a_pattern_that_cannot_stand_in_the_filters_stops_nothing_and_harms_nobody(
+    tmp_path: Path, pattern: str
+) -> None:
+    async with mirrored_pair(tmp_path) as pair:
+        await mirroring(pair, "t")
+        names = (MirrorTopic(topic_name=pattern),)
+        by_name = StopMirrorTopicsRequest(mirror_name="m", topics=names)
+        refusals = [
+            await pair.start(pattern),
+            await pair.stop(pattern, "t"),
+            await pair.destination.ask(STOP_MIRROR_TOPICS, by_name),
+        ]
+        assert {one.error_code for one in refusals} == {ErrorCode.INVALID_REGULAR_EXPRESSION}
+        assert (await pair.describe("t")).state_value == "MIRRORING"
+        assert results(await pair.stop("t")) == {"t": 0}
+        await pair.until_state("STOPPED", "t")
+
+
 async def test_pause_holds_a_topic_where_it_is_and_resume_goes_on(tmp_path: Path) -> None:
     async with mirrored_pair(tmp_path) as pair:
         await mirroring(pair, "t")
