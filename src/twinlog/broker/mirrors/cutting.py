@@ -38,6 +38,8 @@ class Cutting:
         """
         gap, self.gap = self.gap, None
         saved = await self._save(cut, is_wanted)
+        if not is_wanted():
+            return False
         await self._pull_offsets_back(cut)
         if not is_wanted():
             return False

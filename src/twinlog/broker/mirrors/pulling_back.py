@@ -20,20 +20,24 @@ class PullingBack:
 
     run_everywhere: Callable[..., Coroutine[Any, Any, list[Any]]]
     """``context.Coordinators.run_everywhere`` of the groups."""
-    _ends: dict[TopicPartition, Offset] = field(default_factory=dict)
+    _wanted: dict[object, tuple[TopicPartition, Offset]] = field(default_factory=dict)
+    """By whoever waits for it: what nobody waits for any more must not be done later."""
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def pull_back(self, of: TopicPartition, end: Offset) -> None:
         """Return when no group stands beyond ``end``. Raises ApiError, also while a shard loads."""
-        self._ends[of] = end
-        async with self._lock:
-            if of not in self._ends:
-                return  # somebody took it along
-            ends, self._ends = self._ends, {}
-            try:
-                await self.run_everywhere(
-                    lambda shard, _: shard.pull_back(ends), timeout_s=TIMEOUT_S
-                )
-            except BaseException:
-                self._ends = {**ends, **self._ends}
-                raise
+        me = object()
+        self._wanted[me] = of, end
+        try:
+            async with self._lock:
+                if me in self._wanted:  # else somebody took it along
+                    await self._pull_all_back()
+        finally:
+            self._wanted.pop(me, None)
+
+    async def _pull_all_back(self) -> None:
+        wanted = dict(self._wanted)
+        ends = dict(wanted.values())
+        await self.run_everywhere(lambda shard, _: shard.pull_back(ends), timeout_s=TIMEOUT_S)
+        for who in wanted:
+            self._wanted.pop(who, None)

@@ -147,7 +147,17 @@ async def test_what_cannot_be_written_down_is_not_cut(tmp_path: Path) -> None:
         assert cutting.partition.log.end == 3
 
 
-@pytest.mark.parametrize("answers", [(True, False), (True, True, False)])
+async def test_no_group_is_pulled_back_for_a_cut_that_is_wanted_no_more(tmp_path: Path) -> None:
+    async with mirror_bench(tmp_path) as bench:
+        cutting = cutting_in(bench, FIRST, SECOND)
+        of = cutting.partition.of
+        bench.groups.commit("beyond", of, 5)
+        cut = do.TruncateTo(Offset(3), "why", 0)
+        assert not await cutting.carry_out(cut, lambda: False)
+        assert bench.groups.offset_of("beyond", of) == 5
+
+
+@pytest.mark.parametrize("answers", [(True, False), (True, True, False), (True, True, True, False)])
 async def test_a_cut_that_is_wanted_no_more_by_the_time_of_it_is_not_made(
     tmp_path: Path, answers: tuple[bool, ...]
 ) -> None:
