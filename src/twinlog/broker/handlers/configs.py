@@ -7,7 +7,7 @@ that broker only.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -201,10 +201,19 @@ async def _alter(
             await broker.facts.change(decide)
         except ApiError as error:  # of the store: none of them came true
             errors = dict.fromkeys(range(len(wishes)), error)
-        for index, wish in enumerate(wishes):
-            if wish.kind == ResourceKind.CLUSTER_MIRROR:
-                tell_altered(wish.name, _named(wish), errors.get(index), context)
+        except BaseException as error:  # the client has gone: they may come true all the same
+            _tell_mirrors(wishes, dict.fromkeys(range(len(wishes)), error), context)
+            raise
+        _tell_mirrors(wishes, errors, context)
     return tuple(_altered(wish, errors.get(index)) for index, wish in enumerate(wishes))
+
+
+def _tell_mirrors(
+    wishes: list[Wish], errors: Mapping[int, BaseException], context: Context
+) -> None:
+    for index, wish in enumerate(wishes):
+        if wish.kind == ResourceKind.CLUSTER_MIRROR:
+            tell_altered(wish.name, _named(wish), errors.get(index), context)
 
 
 def _named(wish: Wish) -> list[str]:

@@ -3,7 +3,8 @@
 Values of settings are never told here, since some are secrets; their names are.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Final, Protocol, TypeVar
 
@@ -18,6 +19,7 @@ from twinlog.wire.messages import mirrors
 log = state_change_logger()
 
 TOPICS_TOLD_MAX: Final = 20
+UNFINISHED: Final = "not finished: its client has gone, or the broker stops; it may be done"
 _S = MirrorState
 _CAUSES: Final[Mapping[tuple[MirrorState | None, MirrorState], str]] = {
     (None, _S.LOG_ALIGNMENT): "asked to be MIRRORING",
@@ -109,14 +111,28 @@ def audited(
     ) -> Callable[[Request, Context], Awaitable[Answer]]:
         @wraps(handle)
         async def handled(request: Request, context: Context) -> Answer:
-            answer = await handle(request, context)
-            asked = {"mirror": request.mirror_name, **_asked(request), **_outcome(answer)}
-            tell_asked(verb, context, asked)
+            asked = {"mirror": request.mirror_name, **_asked(request)}
+            with told_if_unfinished(verb, context, asked):
+                answer = await handle(request, context)
+            tell_asked(verb, context, {**asked, **_outcome(answer)})
             return answer
 
         return handled
 
     return wrapped
+
+
+@contextmanager
+def told_if_unfinished(verb: str, context: Context, asked: Mapping[str, Any]) -> Iterator[None]:
+    """Tell who asked for something also if nobody is left to be answered.
+
+    A client that goes ends its request, and what it asked for may have come true by then.
+    """
+    try:
+        yield
+    except BaseException:
+        tell_asked(verb, context, {**asked, "error": UNFINISHED})
+        raise
 
 
 def tell_asked(verb: str, context: Context, asked: Mapping[str, Any]) -> None:
@@ -130,12 +146,12 @@ def tell_asked(verb: str, context: Context, asked: Mapping[str, Any]) -> None:
 
 
 def tell_altered(
-    mirror: str, settings: Sequence[str], error: ApiError | None, context: Context
+    mirror: str, settings: Sequence[str], error: BaseException | None, context: Context
 ) -> None:
     """Tell who gave other values to which settings of a mirror."""
     asked = {"mirror": mirror, "settings": _some(settings)}
     if error is not None:
-        asked["error"] = error_name(error.code)
+        asked["error"] = error_name(error.code) if isinstance(error, ApiError) else UNFINISHED
     tell_asked("alter", context, asked)
 
 

@@ -1,11 +1,17 @@
+import asyncio
+import logging
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from support.brokers import LocalBroker, local_broker
+from twinlog.broker.handlers.configs import handle_incremental_alter_configs
+from twinlog.broker.mirrors.audit import UNFINISHED
 from twinlog.model.errors import ErrorCode
+from twinlog.network.peer import Peer
 from twinlog.wire.messages.configs import (
     ALTER_CONFIGS,
     DESCRIBE_CONFIGS,
@@ -217,3 +223,28 @@ async def test_what_has_configs_is_listed(tmp_path: Path) -> None:
             LIST_CONFIG_RESOURCES, ListConfigResourcesRequest(resource_types=(99,)), 1
         )
         assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+async def test_who_alters_a_mirror_is_told_also_if_nobody_waits_for_the_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def change(_: Any) -> None:
+        await asyncio.Event().wait()
+
+    facts: Any = SimpleNamespace(change=change)
+    context: Any = SimpleNamespace(
+        broker=SimpleNamespace(facts=facts), client_id="tool", peer=Peer("h", 1, "PLAINTEXT")
+    )
+    secret = ConfigAlteration(name="ssl.key.password", config_operation=SET, value="hush")
+    resource = ResourceAlteration(resource_type=MIRROR, resource_name="m", configs=(secret,))
+    request = IncrementalAlterConfigsRequest(resources=(resource,))
+    with caplog.at_level(logging.INFO, logger="twinlog.state-change"):
+        asking = asyncio.ensure_future(handle_incremental_alter_configs(request, context))
+        await asyncio.sleep(0)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+    (told,) = (vars(record) for record in caplog.records)
+    assert (told["verb"], told["mirror"], told["settings"]) == ("alter", "m", "ssl.key.password")
+    assert told["error"] == UNFINISHED
+    assert "hush" not in str(told)

@@ -1,5 +1,6 @@
 """Who asked for what, and how partitions changed state: each is a line with all that matters."""
 
+import asyncio
 import logging
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,7 @@ from support.brokers import local_broker
 from support.mirrored_pair import QUICK, Pair, mirrored_pair
 from twinlog.broker.mirrors.audit import (
     TOPICS_TOLD_MAX,
+    UNFINISHED,
     audited,
     cause_of,
     tell_altered,
@@ -62,6 +64,29 @@ async def test_a_request_is_told_with_who_asked_and_what_came_of_it(
     assert (told["topics"], told["refused"]) == ("a", "b: TOPIC_NOT_IN_CLUSTER_MIRROR")
     assert (told["client_id"], told["address"]) == ("tool", "10.0.0.9:4711")
     assert told["decided_at"] == 7
+
+
+async def test_who_asked_is_told_also_if_nobody_waits_for_the_answer(
+    context: Any, lines: pytest.LogCaptureFixture
+) -> None:
+    @audited("stop")
+    async def handle(
+        request: mirrors.StopMirrorTopicsRequest, context: Any
+    ) -> mirrors.MirrorTopicsResponse:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    request = mirrors.StopMirrorTopicsRequest(mirror_name="m", topics=(), patterns=("a.*",))
+    asking = asyncio.ensure_future(handle(request, context))
+    await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    told = fields_of(lines)
+    assert (told["verb"], told["patterns"], told["client_id"]) == ("stop", "a.*", "tool")
+    assert told["error"] == UNFINISHED
+    tell_altered("m", ["ssl.key.password"], asyncio.CancelledError(), context)
+    assert fields_of(lines)["error"] == UNFINISHED
 
 
 async def test_the_values_of_settings_are_never_told(
