@@ -233,9 +233,12 @@ def with_started_patterns(
 def with_look(
     image: ClusterImage, mirror_name: str, looked_for: tuple[str, str]
 ) -> tuple[Change, ...]:
-    """Give what notes the filters by which a mirror has looked for topics at its source."""
+    """Give what notes the filters by which a mirror has looked for topics at its source.
+
+    Nothing when they are others by now: whoever changed them may have looked for more.
+    """
     mirror = image.mirrors.get(mirror_name)
-    if mirror is None or mirror.looked_for == looked_for:
+    if mirror is None or mirror.looked_for == looked_for or filters_of(mirror) != looked_for:
         return ()
     return (MirrorSet(replace(mirror, looked_for=looked_for)),)
 

@@ -266,8 +266,15 @@ def test_a_start_has_looked_for_what_it_starts_and_for_nothing_else() -> None:
 
 def test_a_look_is_noted_once_and_only_of_a_mirror_that_is_there() -> None:
     image = mirrored_image()
-    looked = with_look(image, "a-to-b", (".*", "__.*"))
-    assert looked == (MirrorSet(replace(MIRROR, looked_for=(".*", "__.*"))),)
-    assert with_look(image.with_changes(looked), "a-to-b", (".*", "__.*")) == ()
-    assert with_look(image, "none", (".*", "__.*")) == ()
+    looked = with_look(image, "a-to-b", ("", "__.*"))
+    assert looked == (MirrorSet(replace(MIRROR, looked_for=("", "__.*"))),)
+    assert with_look(image.with_changes(looked), "a-to-b", ("", "__.*")) == ()
+    assert with_look(image, "none", ("", "__.*")) == ()
     assert filters_of(MIRROR) == ("", "__.*")
+
+
+def test_a_look_by_filters_of_before_takes_nothing_away_from_a_later_one() -> None:
+    looked = replace(MIRROR, looked_for=("", "__.*"))
+    image = mirrored_image(with_started_patterns(looked, ["orders.*"]))
+    assert image.mirrors["a-to-b"].looked_for == ("orders.*", "__.*")
+    assert with_look(image, "a-to-b", ("", "__.*")) == ()

@@ -22,7 +22,7 @@ from twinlog.broker.mirrors.own_topics import (
     own_topics,
     start_rule,
 )
-from twinlog.broker.mirrors.source import topic_excluder, topic_matcher
+from twinlog.broker.mirrors.source import checked_settings, topic_excluder, topic_matcher
 from twinlog.broker.mirrors.source_reads import seen_topics, tell_hidden_from_gone, told_overrides
 from twinlog.broker.mirrors.work import MirrorWork
 from twinlog.cluster.changes import Change
@@ -101,14 +101,16 @@ class MirrorSync:
         """Start what the patterns want, grow what grew, fail what is lost."""
         work, image = self._work, self._broker.facts.image
         mirror = image.mirrors.get(work.name)
+        # Of the same moment: what was looked for is noted, and what it finds later is newer.
+        settings = work.settings if mirror is None else checked_settings(mirror.config)
         told = await work.source.peers.refresh(None)
         self._check_cluster()
         seen = seen_topics(told)
         plan = plan_topics(
             seen,
             own_topics(image, work.name),
-            topic_matcher(work.settings),
-            topic_excluder(work.settings),
+            topic_matcher(settings),
+            topic_excluder(settings),
         )
         suspects, hidden = await tell_hidden_from_gone(work.source, plan.suspects, seen)
         lost = self._suspicions.confirm(suspects)

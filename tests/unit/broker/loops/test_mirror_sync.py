@@ -6,6 +6,10 @@ from pathlib import Path
 import pytest
 
 from support.mirrored_pair import Pair, mirrored_pair, until
+from twinlog.broker.loops.mirror_states import MirrorStates
+from twinlog.broker.loops.mirror_sync import MirrorSync
+from twinlog.broker.mirrors.source import checked_settings
+from twinlog.model.ids import TopicName
 from twinlog.wire.messages.configs import (
     DESCRIBE_CONFIGS,
     INCREMENTAL_ALTER_CONFIGS,
@@ -39,7 +43,7 @@ from twinlog.wire.messages.topics import (
 )
 
 pytestmark = pytest.mark.slow
-TOPIC_RESOURCE = 2
+TOPIC_RESOURCE, MIRROR_RESOURCE = 2, 64
 SET, DELETE = 0, 1
 
 
@@ -88,6 +92,40 @@ async def test_new_topics_that_the_patterns_want_are_found_and_partitions_grow(
         await pair.until_level("a1", 2)
         here = pair.destination.server._partitions
         assert {p.of.topic for p in here if not p.of.topic.startswith("__")} == {"a1"}
+
+
+async def test_what_new_filters_find_first_is_not_newer_though_the_mirror_was_not_told_of_them_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncs: list[MirrorSync] = []
+    run = MirrorSync.run
+
+    async def noted(self: MirrorSync) -> None:
+        syncs.append(self)
+        await run(self)
+
+    monkeypatch.setattr(MirrorSync, "run", noted)
+    async with mirrored_pair(tmp_path) as pair:
+        for name in ("a", "b"):
+            await pair.make_topic(name)
+        await pair.create(topics_include="a")
+        await pair.until_state("MIRRORING", "a")
+        monkeypatch.setattr(MirrorStates, "_update", lambda *_: None)
+        alteration = ConfigAlteration(name="topics.include", config_operation=SET, value="a,b")
+        resource = ResourceAlteration(
+            resource_type=MIRROR_RESOURCE, resource_name="m", configs=(alteration,)
+        )
+        request = IncrementalAlterConfigsRequest(resources=(resource,))
+        answer = await pair.destination.ask(INCREMENTAL_ALTER_CONFIGS, request)
+        assert not answer.responses[0].error_code
+        (sync,) = syncs
+        facts = sync._broker.facts
+        await sync.sync_topics()
+        sync._work.settings = checked_settings(facts.image.mirrors["m"].config)
+        await sync.sync_topics()
+        started = facts.image.topics[TopicName("b")].mirror
+        assert started is not None
+        assert started.first_partitions == 1
 
 
 async def test_a_topic_that_is_deleted_at_the_source_stays_here_and_is_failed(
