@@ -29,10 +29,18 @@ class Session:
         self._lock: Final = asyncio.Lock()
         self._loop: Final = asyncio.get_running_loop()
         self._renew_at: float | None = None
+        self._waiting_count = 0
 
     @property
     def is_due(self) -> bool:
-        """Whether to log in anew before anything else is asked."""
+        """Whether to log in anew before anything else is asked, or to go behind who waits for it.
+
+        Those who wait go on one by one: who comes meanwhile would overtake them.
+        """
+        return self._waiting_count > 0 or self._has_come
+
+    @property
+    def _has_come(self) -> bool:
         return self._renew_at is not None and self._loop.time() >= self._renew_at
 
     async def log_in(self, authenticate_version: int) -> None:
@@ -56,12 +64,21 @@ class Session:
         self._renew_at = self._loop.time() + lifetime_s if lifetime_ms > 0 else None
 
     async def renew(self, authenticate_version: int) -> None:
-        """Log in anew, unless another request has done so meanwhile. Raises as ``log_in``."""
-        async with self._lock:
-            if not self.is_due or not self._exchange.is_open:
-                return
-            self._exchange.hold_back()
-            try:
-                await self.log_in(authenticate_version)
-            finally:
-                self._exchange.let_go()
+        """Log in anew, unless another request has done so meanwhile. Raises as ``log_in``.
+
+        Who was first to call this is the first to go on.
+        """
+        self._waiting_count += 1
+        try:
+            async with self._lock:
+                if self._has_come and self._exchange.is_open:
+                    await self._renew_alone(authenticate_version)
+        finally:
+            self._waiting_count -= 1
+
+    async def _renew_alone(self, authenticate_version: int) -> None:
+        self._exchange.hold_back()
+        try:
+            await self.log_in(authenticate_version)
+        finally:
+            self._exchange.let_go()

@@ -15,7 +15,12 @@ from twinlog.network.exchange import PeerUnavailable
 from twinlog.network.sasl import AuthenticationFailed
 from twinlog.network.secured import Secured
 from twinlog.wire.api_keys import ApiKey
-from twinlog.wire.messages.metadata import METADATA, MetadataRequest, MetadataResponse
+from twinlog.wire.messages.metadata import (
+    METADATA,
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
 
 LOGIN_KEYS = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 
@@ -88,6 +93,37 @@ async def test_requests_made_together_renew_it_once_and_nothing_comes_between(
         first = keys.index(ApiKey.SASL_HANDSHAKE, 4)
         assert keys[first : first + 3] == [LOGIN_KEYS[0], LOGIN_KEYS[1], LOGIN_KEYS[1]]
         assert keys.count(ApiKey.METADATA) == 200
+
+
+async def test_requests_that_waited_for_the_renewal_are_overtaken_by_none() -> None:
+    broker = broker_of(60_000)
+    seen: list[str | None] = []
+    names: list[str] = []
+
+    def note(request: MetadataRequest, version: int) -> MetadataResponse:
+        assert request.topics is not None
+        seen.append(request.topics[0].name)
+        return MetadataResponse(brokers=(), topics=())
+
+    broker.on(METADATA, note)
+    async with opened(broker) as connection, asyncio.TaskGroup() as asking:
+
+        def begin() -> None:
+            names.append(f"{len(names):05}")
+            request = MetadataRequest(topics=(MetadataRequestTopic(name=names[-1]),))
+            asking.create_task(connection.call(METADATA, request, timeout_s=60))
+
+        assert connection._session is not None
+        connection._session._renew_at = 0.0
+        for _ in range(20):
+            begin()
+        while broker.login_count < 2:
+            begin()
+            await asyncio.sleep(0.001)
+        for _ in range(20):
+            begin()
+            await asyncio.sleep(0)
+    assert seen == names
 
 
 @pytest.mark.usefixtures("at_once")
