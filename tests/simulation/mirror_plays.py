@@ -9,6 +9,9 @@ from support.simulated.schedule import Schedule
 from twinlog.mirroring.policy import GapPolicy
 from twinlog.mirroring.states import DesiredState
 
+STEPS_OF_A_STOP: Final = 60
+"""In which everything goes on to go wrong."""
+
 Play = Callable[[int], Schedule]
 
 
@@ -66,7 +69,24 @@ def stop_after_elections(seed: int) -> Schedule:
     """Only the source makes trouble, and a stop comes in the middle of it."""
     world = World(seed + 40_000_000, allows_unclean=True, is_source_only=True)
     world.play(world.schedule.random.randint(50, 400))
+    world.here.ask_for(DesiredState.STOPPED)
+    for _ in range(STEPS_OF_A_STOP):
+        world.schedule.step()
+    world.calm()
     world.stop()
+    return world.schedule
+
+
+def level_with_late_answers(seed: int) -> Schedule:
+    """A third of all answers come when others have been asked for, perhaps of another leader."""
+    world = World(
+        seed + 80_000_000, allows_unclean=True, gap=GapPolicy.CONTINUE, is_source_only=seed % 2 == 0
+    )
+    world.schedule.let_fail_often("answer late")
+    world.play()
+    world.calm()
+    world.here.ask_for(DesiredState.MIRRORING)
+    world.run_until(lambda: world.is_level or world.here.mirror.standing.has_failed_for_good)
     return world.schedule
 
 
@@ -108,6 +128,7 @@ PLAYS: Final[dict[str, Play]] = {
         stop_without_the_source,
         stop_after_elections,
         start_again_after_a_stop,
+        level_with_late_answers,
         stop_at_the_source_s_own_epoch,
         level_over_restarts_of_one_broker,
         twins_take_turns,

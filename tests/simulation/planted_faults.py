@@ -189,8 +189,8 @@ def lost_bump_not_repeated(patch: pytest.MonkeyPatch) -> None:
 
 @fault(
     "turns ignored",
-    "an answer of a leader of before is written behind the records of the present one",
-    plays.level_once_faults_end,
+    "an answer that is too late is acted on: a stop writes twice, or records of a leader of before",
+    plays.stop_after_elections,
 )
 def turns_ignored(patch: pytest.MonkeyPatch) -> None:
     def rejuvenate(real: Callable[..., Any], self: PartitionMirror, event: Any, *rest: Any) -> Any:

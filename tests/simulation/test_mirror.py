@@ -34,7 +34,7 @@ def test_a_stopped_mirror_can_be_started_again(seed: int) -> None:
     plays.start_again_after_a_stop(seed)
 
 
-@pytest.mark.parametrize("seed", (*SEEDS, *TWINS_ONCE_BROKEN))
+@pytest.mark.parametrize("seed", [*SEEDS, *TWINS_ONCE_BROKEN])
 def test_two_clusters_that_take_turns_have_every_record_on_both_sides_or_saved(seed: int) -> None:
     plays.twins_take_turns(seed)
 
@@ -47,3 +47,8 @@ def test_a_stop_raises_our_epoch_above_the_last_record_s(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_source_of_one_broker_that_loses_records_is_followed(seed: int) -> None:
     plays.level_over_restarts_of_one_broker(seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_answers_that_come_too_late_are_passed_over(seed: int) -> None:
+    plays.level_with_late_answers(seed)

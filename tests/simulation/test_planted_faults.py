@@ -6,7 +6,7 @@ import pytest
 
 from simulation.planted_faults import FAULTS, PlantedFault
 
-SEEDS_MAX = 3_000
+SEEDS_MAX = 1_500
 README = Path(__file__).parent / "README.md"
 HEAD = (
     "| fault | what it would do to a user | caught by | after so many seeds |\n"

@@ -20,6 +20,7 @@ from twinlog.model.ids import BrokerId, LeaderEpoch
 
 RETRY = RetryPolicy(backoff_ms_min=10, backoff_ms_max=60, attempts_max=1000)
 STARTS = (*[FROM_EARLIEST] * 4, StartSpec(LATEST, LATEST_TIMESTAMP), StartSpec("5", 5))
+OWN_EPOCHS = (0, 1, 3, 5)
 MESSY_MS = 800
 STEPS_MAX = 20_000
 LOOK_MS = 60
@@ -56,6 +57,7 @@ class World:
         self.own_identity = 0
         self.is_dark_for_good = False
         self.here.may_be_killed = not is_source_only
+        self.here.own_epoch = chance.choice(OWN_EPOCHS)
         self.here.start()
         self.group = GroupOffsets(self.here, self.source)
 

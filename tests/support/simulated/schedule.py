@@ -7,6 +7,7 @@ from random import Random
 
 TOLD_MAX = 120
 SCALES = (0, 1, 1, 4)
+OFTEN = 8
 
 
 class Schedule:
@@ -63,6 +64,10 @@ class Schedule:
             return False
         self.faults[what] += 1
         return True
+
+    def let_fail_often(self, what: str) -> None:
+        """Let something go wrong very often in this run."""
+        self._scales[what] = OFTEN
 
     def tell(self) -> str:
         """Give the last of what happened, a line each."""

@@ -157,6 +157,9 @@ class KafkaSource:
         log.truncate_to(max(keep[-1].last + 1 if keep else log.start, log.start))
         self.lost_tails += 1
         self._elect(log, min(self.leader.shown, log.end), is_clean=False)
+        if self._schedule.random.random() < 0.5:  # producers have waited for a leader
+            for _ in range(self._schedule.random.randint(1, 6)):
+                self.produce()
 
     def recreate(self) -> None:
         """Delete the topic and create one of the same name."""
@@ -249,12 +252,12 @@ class KafkaSource:
         if not isinstance(replica, Replica):
             return replica
         log = replica.log
-        if not log.start <= offset <= log.end:
-            return ErrorCode.OFFSET_OUT_OF_RANGE
         if last_epoch >= 0 and self.tells_divergence:
             found, end = log.epochs.end_of(LeaderEpoch(last_epoch), Offset(log.end))
-            if found != last_epoch or end < offset:
+            if found >= 0 and (found != last_epoch or end < offset):
                 return Parted()
+        if not log.start <= offset <= log.end:
+            return ErrorCode.OFFSET_OUT_OF_RANGE
         shown = [b for b in log.batches if offset <= b.last < replica.shown]
         return Answer(shown[: self._schedule.random.randint(0, 3)], replica.shown, log.start)
 
