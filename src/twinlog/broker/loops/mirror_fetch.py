@@ -235,7 +235,9 @@ class MirrorFetch:
 
     async def _await_throttle(self) -> None:
         """Wait until throttled partitions may go on, or there is something else to fetch."""
-        wait_ms = self._work.board.throttle.wait_ms(self._work.clock.now_ms())
+        wait_ms = self._hold_throttled()  # anew: which they are may have changed since
+        if not self._fetcher.plan.asks_nothing:
+            return
         self._fetcher.wake.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(wait_ms / 1000):
@@ -284,7 +286,12 @@ class MirrorFetch:
                 receiver.deliver(on.SourceRefused(error.code, error.why, order.turn))
 
     async def _rest(self) -> None:
-        """Wait until there is something to fetch; after a while without, hang up."""
+        """Wait until there is something to fetch; after a while without, hang up.
+
+        What went wrong with this broker is nobody's trouble then: others lead, or it is stopped.
+        """
+        self._work.status.task_errors.pop(self._name, None)
+        self._failure_count = 0
         self._fetcher.wake.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(IDLE_CLOSE_S):

@@ -351,3 +351,39 @@ async def test_a_fetcher_of_throttled_partitions_only_waits_until_the_rate_is_an
             work.throttle(frozenset({of(1)}))
             await eventually(lambda: bool(made.requests))
         running.cancel()
+
+
+async def test_a_throttle_lifted_while_an_answer_came_is_not_waited_for(tmp_path: Path) -> None:
+    async with fetching(tmp_path) as made:
+        work = made.bench.work
+        work._fetchers[BrokerId(NODE), 0] = made.fetcher
+        work.throttle(frozenset({of(0)}))
+        work.board.throttle.set_rate(0, work.clock.now_ms())
+        taken = made.loop.take
+
+        def stop_the_other_and_lift(response: FetchResponse) -> None:
+            taken(response)
+            made.fetcher.plan.drop(of(1))
+            work.throttle(frozenset())
+
+        made.loop.take = stop_the_other_and_lift  # type: ignore[method-assign]
+        running = asyncio.ensure_future(made.loop.run())
+        async with asyncio.timeout(5):
+            await eventually(lambda: len(made.requests) > 1)
+        running.cancel()
+        (topic,) = made.requests[1].topics
+        assert [partition.partition for partition in topic.partitions] == [0]
+
+
+async def test_the_trouble_with_a_broker_that_leads_nothing_any_more_is_told_no_longer(
+    tmp_path: Path,
+) -> None:
+    async with fetching(tmp_path) as made:
+        errors = made.bench.work.status.task_errors
+        errors[made.loop._name] = "refused"
+        for partition in range(2):
+            made.fetcher.plan.drop(of(partition))
+        running = asyncio.ensure_future(made.loop.run())
+        async with asyncio.timeout(5):
+            await eventually(lambda: made.loop._name not in errors)
+        running.cancel()
