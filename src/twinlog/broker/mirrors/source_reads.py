@@ -49,7 +49,7 @@ async def tell_hidden_from_gone(
         needs = lacking(source.security, code, DESCRIBE, name)
         if needs:
             hidden[name] = f"{name}: {needs}"
-        if needs or not code:
+        if code not in _GONE:  # it is there, whatever else the source says of it
             gone.pop(name, None)
     return gone, hidden
 

@@ -1,5 +1,6 @@
 """What is read of a source on its own clock, in old versions and new ones."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from support.mirror_bench import mirror_bench
@@ -18,6 +19,7 @@ from twinlog.wire.messages.configs import (
     DescribedConfig,
     DescribedResource,
 )
+from twinlog.wire.messages.metadata import METADATA, MetadataTopic
 
 
 async def test_topics_that_could_be_described_are_seen(tmp_path: Path) -> None:
@@ -70,6 +72,16 @@ async def test_topics_whose_settings_are_not_told_do_not_hold_up_the_others(
             "kafka-acls.sh --add --allow-principal User:ANONYMOUS --operation DescribeConfigs "
             "--topic a"
         )
+
+
+async def test_a_topic_that_the_source_cannot_describe_for_now_is_not_taken_for_deleted(
+    tmp_path: Path,
+) -> None:
+    async with scripted_source() as source, mirror_bench(tmp_path, source.address) as bench:
+        troubled = MetadataTopic(error_code=ErrorCode.LEADER_NOT_AVAILABLE, name="t", partitions=())
+        source.on(METADATA, lambda *of: replace(source._metadata(*of), topics=(troubled,)))
+        suspects = {TopicName("t"): "was deleted"}
+        assert await tell_hidden_from_gone(bench.source, suspects, ()) == ({}, {})
 
 
 async def test_a_topic_that_may_not_be_described_is_not_taken_for_deleted(tmp_path: Path) -> None:
