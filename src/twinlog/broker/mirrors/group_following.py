@@ -110,8 +110,11 @@ class GroupFollowing:
         changes = self._changes(plan, gone, mark)
         if changes and not await self._commit(group, changes):
             return
-        if any(changes.values()):
+        has_ours = any(one.brought_by == mark and changes.get(of, one) for of, one in here.items())
+        if has_ours or any(changes.values()):
             brought.add(group)
+        else:  # groups come and go by the thousand
+            brought.discard(group)
 
     def _changes(self, plan: GroupPlan, gone: Collection[TopicPartition], mark: str) -> Changes:
         live = self._mirrored()  # a stop may have been asked for, or the log been cut meanwhile

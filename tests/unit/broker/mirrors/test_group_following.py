@@ -115,6 +115,35 @@ async def test_offsets_of_a_topic_that_the_source_deleted_stay_with_its_copy(
         await until_committed(here, "g", t=2, u=5)
 
 
+async def test_a_group_of_which_nothing_is_left_is_asked_for_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_work: list[GroupFollowing] = []
+    sync = GroupFollowing.sync
+
+    async def noted(self: GroupFollowing) -> None:
+        at_work[:] = [self]
+        await sync(self)
+
+    monkeypatch.setattr(GroupFollowing, "sync", noted)
+    async with (
+        local_broker(tmp_path / "source", QUICK) as source,
+        local_broker(tmp_path / "destination", QUICK) as here,
+    ):
+        await begun(Pair(source, here))
+        for group in ("kept", "gone", "taken"):
+            await commit(source, group, t=2)
+            await until_committed(here, group, t=2)
+        await commit(here, "taken", t=2)
+        await delete(source, "gone", "taken")
+        await until_committed(here, "gone")
+
+        async def is_forgotten() -> bool:
+            return at_work[0]._brought == {"kept"}
+
+        await until(is_forgotten)
+
+
 async def test_a_group_that_is_excluded_later_is_left_alone_from_then_on(tmp_path: Path) -> None:
     async with (
         local_broker(tmp_path / "source", QUICK) as source,
