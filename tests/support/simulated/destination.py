@@ -50,6 +50,11 @@ class Destination:
         self._life = 0
         self._inbox: deque[on.Event] = deque()
         self._is_busy = False
+        self._is_unfenced = False
+        """Whether this life began at rest, with nothing written that would fence who was before.
+
+        On one broker the coordinator has died together with him.
+        """
         self._timer = (-1, -1)
         self.mirror = PartitionMirror(self.of, policy)
 
@@ -68,6 +73,8 @@ class Destination:
         self.coordinator.reload()
         self.mirror = PartitionMirror(self.of, self.policy)
         known = self.coordinator.known
+        is_at_rest = int(known.mirror_state) == int(self.desired) != MirrorState.MIRRORING
+        self._is_unfenced = is_at_rest
         if known.mirror_state == MirrorState.STOPPED and self.desired == DesiredState.STOPPED:
             self.is_writable = True
         self.deliver(
@@ -100,7 +107,9 @@ class Destination:
         kept = batches[: -self.schedule.random.randint(1, 3)]
         lost = batches[len(kept) :]
         if lost and self.rules.mirrors_all:
+            before = self.log.version
             self.log.truncate_to(kept[-1].last + 1 if kept else self.log.start)
+            self.rules.power_cut(before)
 
     def ask_for(self, desired: DesiredState) -> None:
         """Take an operator's order."""
@@ -296,6 +305,8 @@ class Destination:
         write = self._writer(effect)
 
         def commit() -> None:
+            if life != self._life and self._is_unfenced:
+                return
             try:
                 event = write()
             except ApiError as error:

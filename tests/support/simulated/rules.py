@@ -129,6 +129,11 @@ class Rules:
             self._on_all_replicas = self._at.log.version
         self._on_in_sync_replicas = self._at.log.version
 
+    def power_cut(self, before: int) -> None:
+        """Take in that this replica alone lost records: what the others have, they still have."""
+        if self._on_all_replicas == before:
+            self._on_all_replicas = self._at.log.version
+
     # What is committed
 
     def state_written(self, before: MirrorState, wanted: WriteState) -> None:

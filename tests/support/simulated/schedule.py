@@ -47,6 +47,8 @@ class Schedule:
         for _ in range(steps_max):
             if is_done():
                 return
+            if not self._due:
+                raise AssertionError(f"nothing will ever happen: {describe()}\n{self.tell()}")
             self.step()
         raise AssertionError(f"never done: {describe()}\n{self.tell()}")
 
