@@ -10,12 +10,19 @@ import pytest
 from support.cluster_admin import Broker, create_topic
 from support.kafka_install import KAFKA_2_1, KAFKA_4, require
 from support.kafka_node import KafkaNode
-from support.operator_page import ROOT, Reader, headings_with_commands
+from support.operator_page import (
+    ROOT,
+    Reader,
+    errors_of_the_table,
+    headings_with_commands,
+    is_told_by_the_product,
+)
 from support.server_process import free_port
 from support.source_data import commit, flush, producer_of
 from support.twinlog_process import TwinlogProcess
 
 PAGE: Final = ROOT / "docs" / "mirroring.md"
+REFERENCE: Final = ROOT / "docs" / "mirroring-reference.md"
 TOPICS: Final = ("orders", "payments-in", "payments-out")
 RECORDS: Final = 50
 
@@ -30,6 +37,7 @@ MIGRATE: Final = "5. Migrate from an old ZooKeeper cluster"
 DRILL_APART: Final = "With a destination of its own"
 DRILL_ONE_TOPIC: Final = "With one topic of the real destination"
 WRONG: Final = "7. When something is wrong"
+STOPS: Final = ("Promote: a stop that loses nothing", "Stop when the source is lost")
 RUN: Final = {
     SET_UP, WATCH, ALIVE, LOST, CLIENTS, BACK_TO_TWINLOG, BACK_TO_KAFKA, MIGRATE, DRILL_APART,
     DRILL_ONE_TOPIC, WRONG,
@@ -50,10 +58,10 @@ def _twinlog(folder: Path, closing: ExitStack) -> TwinlogProcess:
     return process
 
 
-def _reader(folder: Path, closing: ExitStack, **brokers: Broker) -> Reader:
+def _reader(folder: Path, closing: ExitStack, *, page: Path = PAGE, **brokers: Broker) -> Reader:
     hosts = {f"{name}:9092": broker.bootstrap for name, broker in brokers.items()}
     hosts["rehearsal:9092"] = f"127.0.0.1:{free_port()}"
-    reader = Reader(PAGE, folder, hosts)
+    reader = Reader(page, folder, hosts)
     closing.callback(reader.close)
     return reader
 
@@ -79,6 +87,11 @@ def _produce_unseen(source: Broker) -> None:
 
 def test_every_chapter_with_commands_is_run_by_a_test_below() -> None:
     assert headings_with_commands(PAGE) == RUN
+
+
+@pytest.mark.parametrize("words", errors_of_the_table(PAGE))
+def test_an_error_that_the_page_explains_is_one_that_the_product_tells(words: str) -> None:
+    assert is_told_by_the_product(words)
 
 
 @pytest.mark.kafka
@@ -142,3 +155,17 @@ def test_an_old_cluster_with_a_zookeeper_is_left(tmp_path: Path, closing: ExitSt
     reader.await_group("destination:9092", "billing")
     for number in range(1, 5):
         reader.read_one(MIGRATE, number)
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+def test_the_reference_is_as_true(tmp_path: Path, closing: ExitStack) -> None:
+    source = _twinlog(tmp_path / "source", closing)
+    _fill(source)
+    destination = _twinlog(tmp_path / "destination", closing)
+    folders = (tmp_path / "reader", tmp_path / "scholar")
+    operator = _reader(folders[0], closing, source=source, destination=destination)
+    operator.read(SET_UP)
+    scholar = _reader(folders[1], closing, page=REFERENCE, source=source, destination=destination)
+    # What is told of a mirror at work is tried with one: it is stopped last.
+    scholar.read_all(last=STOPS)

@@ -5,7 +5,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,6 +13,8 @@ from typing import Final
 from support.waiting import wait_until
 
 ROOT: Final = Path(__file__).parents[2]
+_IN_BACKTICKS: Final = re.compile(r"`([^`]+)`")
+_BETWEEN_LITERALS: Final = re.compile(r"\"\s*\n\s*f?\"")
 _HEADING: Final = re.compile(r"#{2,4} (.*)")
 _FENCE: Final = re.compile(r"( *)```(\w*)")
 _BLOCK_TIMEOUT_S: Final = 120.0
@@ -45,6 +47,18 @@ def headings_with_commands(page: Path) -> set[str]:
     return {block.heading for block in blocks_of(page)}
 
 
+def errors_of_the_table(page: Path) -> list[str]:
+    """Give the words of errors that the page quotes where it says what to do about them."""
+    rows = page.read_text().partition("| what is shown |")[2].partition("\n\n")[0].splitlines()
+    return [words for row in rows[2:] for words in _IN_BACKTICKS.findall(row.split("|")[1])]
+
+
+def is_told_by_the_product(words: str) -> bool:
+    """Whether some text in the sources has these words, also across lines."""
+    files = (ROOT / "src").rglob("*.py")
+    return any(words in _BETWEEN_LITERALS.sub("", file.read_text()) for file in files)
+
+
 def _fences(page: Path) -> Iterator[tuple[str, str, str]]:
     """Give heading, language and text of each fence; a language of "" for prose in between."""
     heading = ""
@@ -66,6 +80,7 @@ class Reader:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self._blocks = blocks_of(page)
+        self._variables = "".join(b.commands for b in self._blocks if not b.heading)
         self._hosts = dict(hosts)
         self._sessions: list[int] = []
         (folder / "bin").symlink_to(ROOT / "bin")
@@ -77,6 +92,11 @@ class Reader:
             assert blocks, f"the page has no commands below {heading!r}"
             for block in blocks:
                 self._run(block)
+
+    def read_all(self, *, last: Sequence[str]) -> None:
+        """Run everything in the page's order, but some chapters at the end."""
+        headings = dict.fromkeys(block.heading for block in self._blocks)
+        self.read(*(each for each in headings if each not in last), *last)
 
     def read_one(self, heading: str, number: int) -> None:
         """Run one fence below a heading, counted from 0."""
@@ -101,7 +121,7 @@ class Reader:
                 continue
 
     def _run(self, block: Block) -> None:
-        commands = self._with_ports(block.commands)
+        commands = self._with_ports(f"{self._variables}{block.commands}")
         ran = self._shell(commands)
         printed = f"{ran.stdout}\n{ran.stderr}"
         said = f"below {block.heading!r}:\n{commands}\n{printed}"
