@@ -150,6 +150,7 @@ class Partition:
     def release_from_mirror(self) -> None:
         """Open the partition to writers: its stop has come to its end."""
         self.mirror = None
+        self._news.tell(self.of, self.topic_id)
 
     def append_own(self, batches: Buffer, *, now_ms: int, is_internal: bool = False) -> Appended:
         """Append batches of this broker's own making: coordinators' records, markers at a stop."""

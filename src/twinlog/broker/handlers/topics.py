@@ -3,16 +3,18 @@
 Differs from Kafka: all topics of a request are changed together, so that they cost one commit; an
 internal topic is neither deleted nor grown (its keys would be looked for in the wrong partition);
 DeleteTopics and CreatePartitions on a mirror topic are POLICY_VIOLATION until it is stopped, and
-so is DeleteRecords. A change has taken effect when it is answered, so timeout_ms waits for nothing.
+so is DeleteRecords. A change has taken effect when it is answered; timeout_ms is how long (5 s
+at most) DeleteTopics waits for the stop of a mirror that is under way.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from twinlog.broker.config_view import ConfigView
 from twinlog.broker.context import Broker, Context
+from twinlog.broker.partitions import Partition
 from twinlog.cluster.changes import Change, TopicSet
 from twinlog.cluster.facts import INTERNAL_TOPICS, TopicFact
 from twinlog.cluster.image import ClusterImage
@@ -50,6 +52,7 @@ from twinlog.wire.messages.topics import (
 Item = TypeVar("Item")
 Made = TypeVar("Made", bound=Change)
 TO_HIGH_WATERMARK = -1
+STOP_TIMEOUT_S: Final = 5.0
 
 
 @dataclass(slots=True)
@@ -172,6 +175,12 @@ async def handle_delete_topics(
         return delete_topic(image, topic)
 
     before = broker.facts.image
+    named = (_known(before, item) for item in wanted)
+    await _until_stopped(
+        [topic for topic in named if topic is not None],
+        broker,
+        timeout_s=min(request.timeout_ms / 1000, STOP_TIMEOUT_S),
+    )
     outcomes = await Batch(wanted, plan).run(broker)
     return DeleteTopicsResponse(
         responses=tuple(
@@ -188,13 +197,15 @@ def _topic_to_delete(image: ClusterImage, item: TopicToDelete) -> TopicFact:
     return find_topic_by_id(image, TopicId(item.topic_id))
 
 
+def _known(image: ClusterImage, item: TopicToDelete) -> TopicFact | None:
+    if item.name is None:
+        return image.topics_by_id.get(TopicId(item.topic_id))
+    return image.topics.get(TopicName(item.name))
+
+
 def _deleted(before: ClusterImage, item: TopicToDelete, outcome: Change | ApiError) -> DeletedTopic:
     """Answer with name and id, whichever was asked with."""
-    known = (
-        before.topics_by_id.get(TopicId(item.topic_id))
-        if item.name is None
-        else before.topics.get(TopicName(item.name))
-    )
+    known = _known(before, item)
     name = item.name if known is None else known.name
     topic_id = item.topic_id if known is None else known.id
     if isinstance(outcome, ApiError):
@@ -301,17 +312,36 @@ def _check_not_internal(topic: TopicFact, cannot: str) -> None:
         )
 
 
-def _check_is_not_stopping(topic: TopicFact, broker: Broker) -> None:
-    """Raise ApiError while a mirror's stop, which writes to the topic, is not through."""
+async def _until_stopped(topics: Iterable[TopicFact], broker: Broker, *, timeout_s: float) -> None:
+    """Wait a moment for stops under way: a partition that was added after one has its own."""
+    stopping = [partition for topic in topics for partition in _stopping(topic, broker)]
+    await broker.waiting.until(
+        lambda: all(partition.mirror is None for partition in stopping),
+        [partition.of for partition in stopping],
+        timeout_s=timeout_s,
+    )
+
+
+def _stopping(topic: TopicFact, broker: Broker) -> Iterator[Partition]:
+    """Give the partitions of a topic that a mirror was asked to stop and has not let go of."""
+    if topic.read_only_for is not None:
+        return
     for index in range(len(topic.partitions)):
         partition = broker.partitions.find(TopicPartition(topic.name, index))
-        mirror = None if partition is None else partition.mirror
-        if mirror is not None and topic.read_only_for is None:
-            raise ApiError(
-                ErrorCode.POLICY_VIOLATION,
-                f"Topic {topic.name} is still being stopped by mirror {mirror.mirror}; see "
-                f"kafka-cluster-mirrors.sh --describe --mirror {mirror.mirror}, and try again.",
-            )
+        if partition is not None and partition.mirror is not None:
+            yield partition
+
+
+def _check_is_not_stopping(topic: TopicFact, broker: Broker) -> None:
+    """Raise ApiError while a mirror's stop, which writes to the topic, is not through."""
+    for partition in _stopping(topic, broker):
+        assert partition.mirror is not None
+        mirror = partition.mirror.mirror
+        raise ApiError(
+            ErrorCode.POLICY_VIOLATION,
+            f"Topic {topic.name} is still being stopped by mirror {mirror}; see "
+            f"kafka-cluster-mirrors.sh --describe --mirror {mirror}, and try again.",
+        )
 
 
 def _named_twice(names: Iterable[object]) -> frozenset[object]:

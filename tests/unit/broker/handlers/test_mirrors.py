@@ -27,6 +27,7 @@ from twinlog.wire.messages.mirrors import (
     StopMirrorTopicsRequest,
     TopicToStart,
 )
+from twinlog.wire.messages.topics import DELETE_TOPICS, DeleteTopicsRequest, TopicToDelete
 
 pytestmark = pytest.mark.slow
 
@@ -106,6 +107,17 @@ async def test_a_topic_is_mirrored_byte_for_byte_and_read_only_until_it_is_stopp
         assert (told.last_mirror_offset, told.destination_offset) == (2, 2)
         assert not (await pair.destination.produce("t", batch(1))).error_code
         assert pair.bytes_of(pair.destination, "t").startswith(pair.bytes_of(pair.source, "t"))
+
+
+async def test_a_topic_is_deleted_once_its_stop_is_through_without_asking_twice(
+    tmp_path: Path,
+) -> None:
+    async with mirrored_pair(tmp_path) as pair:
+        await mirroring(pair, "t")
+        assert results(await pair.stop("t")) == {"t": 0}
+        request = DeleteTopicsRequest(topics=(TopicToDelete(name="t"),), timeout_ms=30_000)
+        answer = await pair.destination.ask(DELETE_TOPICS, request)
+        assert not answer.responses[0].error_code, answer
 
 
 async def test_stop_by_name_says_what_is_not_the_mirrors(tmp_path: Path) -> None:
