@@ -5,9 +5,10 @@ and by the state epoch it expects (it decided from what is no longer so). A step
 not allow is an error: it never looks like success.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
+from uuid import UUID
 
 from twinlog.coordination.outcome import Outcome, StateRecord
 from twinlog.coordination.timers import Timers
@@ -198,6 +199,13 @@ class MirrorShard:
     def delete_mirror(self, mirror: str) -> Outcome[int]:
         """Delete everything known of a mirror."""
         return self.delete_partitions([of for of in self._everything() if of.mirror == mirror])
+
+    def delete_topics(self, is_gone: Callable[[UUID], bool]) -> Outcome[int]:
+        """Delete everything known of topics that are there no more, whatever mirror they were of.
+
+        A mirror may stand for years while topics come and go.
+        """
+        return self.delete_partitions([of for of in self._everything() if is_gone(of.topic_id)])
 
     def _everything(self) -> dict[MirrorPartition, None]:
         return dict.fromkeys([*self._states, *self._last_epochs, *self._losses, *self._starts])

@@ -139,6 +139,18 @@ def test_deleting_a_mirror_leaves_tombstones_of_both_records_and_of_no_other_mir
     assert [known.of for known in everything] == [other]
 
 
+def test_what_is_known_of_a_topic_that_is_gone_goes_in_whatever_mirror_it_was() -> None:
+    shard = in_state(MirrorState.STOPPED)
+    other_mirror = MirrorPartition(mirror="other", topic_id=OF.topic_id, partition=1)
+    other_topic = MirrorPartition(mirror=OF.mirror, topic_id=UUID(int=99), partition=0)
+    for of in (other_mirror, other_topic):
+        commit(shard, shard.write_state(WriteState(of, MirrorState.LOG_ALIGNMENT, EPOCH)))
+    commit(shard, shard.delete_topics(lambda topic_id: topic_id == OF.topic_id))
+    everything = shard.read_all().reply
+    assert isinstance(everything, tuple)
+    assert [known.of for known in everything] == [other_topic]
+
+
 def test_records_of_unknown_types_are_passed_over() -> None:
     shard = MirrorShard()
     shard.replay(b"\0\x63", b"")

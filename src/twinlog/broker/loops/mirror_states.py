@@ -12,7 +12,11 @@ from typing import Any, Final
 from twinlog.broker.context import Broker
 from twinlog.broker.internal_topics import mirror_state_topic
 from twinlog.broker.mirror_board import MirrorBoard, MirrorStatus
-from twinlog.broker.mirrors.descriptions import forget_partitions, known_partitions
+from twinlog.broker.mirrors.descriptions import (
+    forget_partitions,
+    forget_topics,
+    known_partitions,
+)
 from twinlog.broker.mirrors.driven import DrivenPartition
 from twinlog.broker.mirrors.own_topics import desired_state
 from twinlog.broker.mirrors.policies import policy_of, throttled_partitions
@@ -99,6 +103,8 @@ class MirrorStates:
         self._start_sync: Final = start_sync
         self._running: Final[dict[str, _Running]] = {}
         self._forgotten: Final[set[str]] = set()
+        """Mirrors that were deleted, whose states are not yet."""
+        self._has_forgotten_topics = False
         self._settings = broker.effective_settings
         self._has_new_settings = True
         self._image = broker.facts.image
@@ -138,8 +144,7 @@ class MirrorStates:
             is_other = fact is None or running.needs_new_connections(fact)
             if is_other or running.has_other_fetchers(self._fetcher_count):
                 await self._end(name, running)
-        for name in tuple(self._forgotten):
-            tasks.create_task(self._forget(name))
+        self._forget_all(tasks)
         for name, fact in image.mirrors.items():
             running_now = self._running.get(name)
             if running_now is None:
@@ -186,27 +191,41 @@ class MirrorStates:
             await asyncio.wait({running.task})
 
     async def _look_for_forgotten(self) -> None:
-        """Find mirrors that were deleted while their states could not be."""
+        """Find mirrors and topics that were deleted while their states could not be."""
         topic = mirror_state_topic(self._broker.settings).name
         while topic in self._broker.facts.image.topics:
             try:
-                known = {of.mirror for of in await known_partitions(self._broker)}
+                known = await known_partitions(self._broker)
             except ApiError:
                 await asyncio.sleep(LOOK_AGAIN_S)
                 continue
-            self._forgotten.update(known - self._broker.facts.image.mirrors.keys())
-            if self._forgotten:
-                self._board.wake.set()
+            image = self._broker.facts.image
+            self._forgotten.update({of.mirror for of in known} - image.mirrors.keys())
+            self._has_forgotten_topics = any(of.topic_id not in image.topics_by_id for of in known)
+            self._board.wake.set()
             return
 
+    def _forget_all(self, tasks: asyncio.TaskGroup) -> None:
+        """Write tombstones for everything known of mirrors and topics that were deleted."""
+        for name in self._forgotten:
+            tasks.create_task(self._forget(name))
+        self._forgotten.clear()
+        if self._has_forgotten_topics:
+            self._has_forgotten_topics = False
+            tasks.create_task(self._forget_topics())
+
     async def _forget(self, name: str) -> None:
-        """Write tombstones for everything known of a mirror that was deleted."""
         is_back = name in self._broker.facts.image.mirrors
-        if is_back or await forget_partitions(self._broker, name):
-            self._forgotten.discard(name)
-            return
-        await asyncio.sleep(BEGIN_AGAIN_S)
-        self._board.wake.set()
+        if not (is_back or await forget_partitions(self._broker, name)):
+            await asyncio.sleep(BEGIN_AGAIN_S)
+            self._forgotten.add(name)
+            self._board.wake.set()
+
+    async def _forget_topics(self) -> None:
+        if not await forget_topics(self._broker):
+            await asyncio.sleep(BEGIN_AGAIN_S)
+            self._has_forgotten_topics = True
+            self._board.wake.set()
 
     # One mirror
 
@@ -331,6 +350,9 @@ class MirrorStates:
 
     def _let_go(self, before: TopicFact, running: _Running, work: MirrorWork) -> None:
         """Close what a topic had before it changed and has not, or not here, any more."""
+        if before.id not in self._image.topics_by_id:
+            self._has_forgotten_topics = True
+            self._board.wake.set()
         kept = running.seen.get(before.name)
         here = set() if kept is None else {partition.of for partition in self._partitions_of(kept)}
         for index in range(len(before.partitions)):

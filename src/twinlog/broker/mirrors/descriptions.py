@@ -1,7 +1,7 @@
 """What is told of a mirror's partitions: states from the coordinator, offsets from who fetches."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 from uuid import UUID
@@ -10,8 +10,9 @@ from twinlog.broker.context import Broker
 from twinlog.broker.mirror_board import MirroredPartition, MirrorStatus
 from twinlog.cluster.facts import MIRROR_STATE, MirrorFact, TopicFact
 from twinlog.config.mirror import BOOTSTRAP_SERVERS
+from twinlog.coordination.outcome import Outcome
 from twinlog.mirroring.records import MirrorPartition, PartitionStart, RecordLoss
-from twinlog.mirroring.shard import Known
+from twinlog.mirroring.shard import Known, MirrorShard
 from twinlog.mirroring.states import MirrorState
 from twinlog.model.errors import ApiError
 from twinlog.model.ids import NO_OFFSET, TopicPartition
@@ -57,15 +58,27 @@ def keys_of(mirror: str, topic: TopicFact) -> Iterator[MirrorPartition]:
 
 async def forget_partitions(broker: Broker, mirror: str) -> bool:
     """Delete the states of a mirror that was deleted; False if that has to be tried again."""
+    return await _delete(broker, lambda shard, _: shard.delete_mirror(mirror))
+
+
+async def forget_topics(broker: Broker) -> bool:
+    """Delete the states of topics that were deleted; False if that has to be tried again."""
+
+    def delete(shard: MirrorShard, _: int) -> Outcome[int]:
+        there = broker.facts.image.topics_by_id
+        return shard.delete_topics(lambda topic_id: topic_id not in there)
+
+    return await _delete(broker, delete)
+
+
+async def _delete(broker: Broker, command: Callable[[MirrorShard, int], Outcome[int]]) -> bool:
     if MIRROR_STATE not in broker.facts.image.topics:
         return True
     try:
-        await broker.mirror_states.run_everywhere(
-            lambda shard, _: shard.delete_mirror(mirror), timeout_s=READ_TIMEOUT_S
-        )
+        await broker.mirror_states.run_everywhere(command, timeout_s=READ_TIMEOUT_S)
     except ApiError as error:
-        fields = {"mirror": mirror, "why": str(error)}
-        log.warning("states of a deleted mirror not deleted yet", extra=fields)
+        fields = {"why": str(error)}
+        log.warning("states of a deleted mirror or topic not deleted yet", extra=fields)
         return False
     return True
 
