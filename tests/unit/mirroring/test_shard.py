@@ -140,7 +140,7 @@ def test_deleting_a_mirror_leaves_tombstones_of_both_records_and_of_no_other_mir
 
 
 def test_what_is_known_of_a_topic_that_is_gone_goes_in_whatever_mirror_it_was() -> None:
-    shard = in_state(MirrorState.STOPPED)
+    shard = in_state(*STOPPING, MirrorState.STOPPED)
     other_mirror = MirrorPartition(mirror="other", topic_id=OF.topic_id, partition=1)
     other_topic = MirrorPartition(mirror=OF.mirror, topic_id=UUID(int=99), partition=0)
     for of in (other_mirror, other_topic):
