@@ -189,14 +189,13 @@ class MirrorSync:
             return
         try:
             overrides, refused = await told_overrides(self._work.source, names)
+            check = self._broker.new_topics.check_config
             await self._broker.facts.change(
-                config_changes(self._work.name, overrides, self._excluded)
+                config_changes(self._work.name, overrides, self._excluded, check, refused)
             )
             if refused:
-                raise ApiError(
-                    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-                    "; ".join(error.why for error in tuple(refused.values())[:ERRORS_TOLD_MAX]),
-                )
+                errors = tuple(refused.values())[:ERRORS_TOLD_MAX]
+                raise ApiError(errors[0].code, "; ".join(error.why for error in errors))
         except (PeerUnavailable, ApiError) as error:
             self._work.board.task_failed(self._work.status, CONFIGS, str(error))
             return

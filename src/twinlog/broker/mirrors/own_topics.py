@@ -14,6 +14,7 @@ from twinlog.config.topic import TOPIC
 from twinlog.mirroring.config_sync import plan_config
 from twinlog.mirroring.states import DesiredState
 from twinlog.mirroring.topic_sync import OwnTopic, SeenTopic
+from twinlog.model.errors import ApiError
 from twinlog.model.ids import TopicName
 
 
@@ -83,9 +84,16 @@ def start_rule(
 
 
 def config_changes(
-    mirror: str, overrides: Mapping[TopicName, Mapping[str, str]], excluded: Collection[str]
+    mirror: str,
+    overrides: Mapping[TopicName, Mapping[str, str]],
+    excluded: Collection[str],
+    check_config: Callable[[Mapping[str, str]], None],
+    refused: dict[TopicName, ApiError],
 ) -> Callable[[ClusterImage], list[Change]]:
-    """Give the rule that brings the settings of a mirror's live topics in step."""
+    """Give the rule that brings the settings of a mirror's live topics in step.
+
+    ``refused`` takes the topics whose settings no topic can have here, which stay as they are.
+    """
     known = known_topic_settings()
 
     def decide(image: ClusterImage) -> list[Change]:
@@ -99,7 +107,13 @@ def config_changes(
             plan = plan_config(overrides[topic.name], topic.config, excluded, known)
             if not plan.is_empty:
                 kept = {k: v for k, v in topic.config.items() if k not in plan.to_delete}
-                changes.append(TopicConfigSet(topic.name, {**kept, **plan.to_set}))
+                config = {**kept, **plan.to_set}
+                try:
+                    check_config(config)
+                except ApiError as error:
+                    refused[topic.name] = ApiError(error.code, f"{topic.name}: {error.why}")
+                    continue
+                changes.append(TopicConfigSet(topic.name, config))
         return changes
 
     return decide

@@ -1,14 +1,17 @@
 """Topics, partitions, settings and group offsets follow the source by themselves."""
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from support.mirrored_pair import Pair, mirrored_pair, until
+from twinlog.broker.loops import mirror_sync
 from twinlog.broker.loops.mirror_states import MirrorStates
 from twinlog.broker.loops.mirror_sync import MirrorSync
 from twinlog.broker.mirrors.source import checked_settings
+from twinlog.broker.mirrors.source_reads import Overrides, Refusals
 from twinlog.model.ids import TopicName
 from twinlog.wire.messages.configs import (
     DESCRIBE_CONFIGS,
@@ -33,6 +36,10 @@ from twinlog.wire.messages.group_offsets import (
     OffsetFetchRequest,
 )
 from twinlog.wire.messages.groups import FIND_COORDINATOR, FindCoordinatorRequest
+from twinlog.wire.messages.mirrors import (
+    DESCRIBE_CLUSTER_MIRRORS,
+    DescribeClusterMirrorsRequest,
+)
 from twinlog.wire.messages.topics import (
     CREATE_PARTITIONS,
     DELETE_TOPICS,
@@ -178,6 +185,30 @@ async def test_topic_settings_are_set_and_deleted_with_the_source(tmp_path: Path
             return await _overrides(pair, "t") == {"segment.bytes": "2000000"}
 
         await until(is_followed)
+
+
+async def test_settings_of_a_source_that_are_none_here_are_told_and_harm_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def told(_: object, topics: Iterable[TopicName]) -> tuple[Overrides, Refusals]:
+        return {name: {"segment.ms": "0"} for name in topics}, {}
+
+    async with mirrored_pair(tmp_path, {"mirror.metadata.refresh.interval.ms": "50"}) as pair:
+        await pair.make_topic("t")
+        await pair.create()
+        await pair.start("t")
+        await pair.until_state("MIRRORING", "t")
+        monkeypatch.setattr(mirror_sync, "told_overrides", told)
+
+        async def is_told() -> bool:
+            request = DescribeClusterMirrorsRequest()
+            answer = await pair.destination.ask(DESCRIBE_CLUSTER_MIRRORS, request)
+            return any("t: segment.ms=0" in (task.error or "") for task in answer.mirrors[0].tasks)
+
+        await until(is_told)
+        assert await _overrides(pair, "t") == {}
+        await pair.produce("t")
+        await pair.until_level("t")
 
 
 async def test_group_offsets_follow_within_what_is_mirrored_and_never_after_a_stop(

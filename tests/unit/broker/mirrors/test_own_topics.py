@@ -1,5 +1,6 @@
 """A mirror's topics in the cluster's facts."""
 
+from collections.abc import Mapping
 from uuid import UUID
 
 from twinlog.broker.mirrors.own_topics import (
@@ -16,6 +17,7 @@ from twinlog.cluster.facts import MirrorFact, MirrorTopicFact, PartitionFact, To
 from twinlog.cluster.image import ClusterImage
 from twinlog.mirroring.states import DesiredState
 from twinlog.mirroring.topic_sync import OwnTopic
+from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import BrokerId, LeaderEpoch, TopicId, TopicName
 
 ME = BrokerId(1)
@@ -66,8 +68,23 @@ def test_settings_of_live_topics_are_brought_in_step_and_of_no_others() -> None:
     overrides = {
         TopicName(name): {"retention.ms": "6"} for name in ("live", "same", "stopped", "other")
     }
-    changes = config_changes("m", overrides, frozenset())(image)
+    refused: dict[TopicName, ApiError] = {}
+    changes = config_changes("m", overrides, frozenset(), lambda _: None, refused)(image)
     assert changes == [TopicConfigSet(TopicName("live"), {"retention.ms": "6"})]
+    assert not refused
+
+
+def test_settings_that_no_topic_can_have_here_are_refused_and_hold_up_no_other() -> None:
+    def check(config: Mapping[str, str]) -> None:
+        if config.get("segment.ms") == "0":
+            raise ApiError(ErrorCode.INVALID_CONFIG, "segment.ms=0 cannot be")
+
+    image = image_of(("bad", AskedState.MIRRORING, {}), ("good", AskedState.MIRRORING, {}))
+    overrides = {TopicName("bad"): {"segment.ms": "0"}, TopicName("good"): {"segment.ms": "9"}}
+    refused: dict[TopicName, ApiError] = {}
+    changes = config_changes("m", overrides, frozenset(), check, refused)(image)
+    assert changes == [TopicConfigSet(TopicName("good"), {"segment.ms": "9"})]
+    assert refused[TopicName("bad")].why == "bad: segment.ms=0 cannot be"
 
 
 def test_a_topic_that_was_looked_for_and_not_found_is_newer_than_the_look() -> None:
