@@ -71,7 +71,9 @@ class Following:
             turn=turn,
             log_start=aligned.local.start,
             log_end=aligned.local.end,
-            last_epoch=aligned.local.latest_epoch,
+            # A log that was emptied here remembers an epoch of which it has no record: compared
+            # by that, the two would be found parted for ever.
+            last_epoch=NO_EPOCH if aligned.local.is_empty else aligned.local.latest_epoch,
             lag=lag,
             beginning=beginning,
         )

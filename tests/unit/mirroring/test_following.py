@@ -1,11 +1,15 @@
 """From a fetched answer to what is written; the transcripts tell the rest."""
 
 from support.mirror_player import batch
+from twinlog.mirroring.aligning import Aligned
+from twinlog.mirroring.alignment import LogFacts, SourceFacts
+from twinlog.mirroring.beginning import Beginning
 from twinlog.mirroring.effects import Append, BumpEpoch, Effect, FetchFrom, RaiseLogStart
 from twinlog.mirroring.events import Fetched
 from twinlog.mirroring.following import BadBatch, EpochTooHigh, Following, MetadataIsOld
 from twinlog.mirroring.lag import LagInputs
-from twinlog.model.ids import BrokerId, LeaderEpoch, Offset
+from twinlog.model.epochs import EpochStart
+from twinlog.model.ids import NO_EPOCH, BrokerId, LeaderEpoch, Offset
 
 
 def following(*, end: int = 10, source_epoch: int = 5) -> Following:
@@ -88,3 +92,11 @@ def test_what_the_source_has_deleted_goes_before_anything_comes() -> None:
     machine = following(end=48, source_epoch=6)
     effects = taken(machine, fetched(batch(48, 55, 6), offset=48, start=48))
     assert [type(effect) for effect in effects] == [RaiseLogStart, Append, FetchFrom]
+
+
+def test_a_log_that_was_emptied_is_not_compared_by_the_epoch_it_remembers() -> None:
+    """The source would call them parted, and the next comparison would not, for ever."""
+    facts = LogFacts(Offset(21), Offset(21), (EpochStart(LeaderEpoch(12), Offset(21)),))
+    source = SourceFacts(LeaderEpoch(22), Offset(21), Offset(46))
+    machine = Following.of(Aligned(BrokerId(1), source, facts), 1, LagInputs(), Beginning())
+    assert machine.fetch().last_fetched_epoch == NO_EPOCH
