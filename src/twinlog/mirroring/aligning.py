@@ -251,7 +251,8 @@ class Alignment:
         kept = self._kept(self.local)
         if kept.end < source.start or (kept.is_empty and self._is_first()):
             return self._restart(kept)
-        has_regressed = NO_EPOCH != source.leader_epoch < kept.latest_epoch
+        # The epoch that an emptied log remembers is perhaps our own, and of nothing that is here.
+        has_regressed = not kept.is_empty and NO_EPOCH != source.leader_epoch < kept.latest_epoch
         if self.purpose != MirrorState.LOG_ALIGNMENT and has_regressed:
             return self._doubt("regressed", source.start, looks=REGRESSION_LOOKS) or Refused(
                 f"the source's leader epoch went back from {kept.latest_epoch} to "

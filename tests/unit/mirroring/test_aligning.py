@@ -229,3 +229,9 @@ def test_an_answer_counts_once_and_only_while_it_is_waited_for() -> None:
     assert isinstance(step, list)
     assert isinstance(step[0], RestartAt | TruncateTo)
     assert machine.on(found) == []
+
+
+def test_a_source_below_the_epoch_that_an_emptied_log_remembers_can_be_followed() -> None:
+    emptied = LogRead(LogFacts(Offset(1), Offset(1), (EpochStart(LeaderEpoch(9), Offset(1)),)), 1)
+    machine = alignment(MirrorState.MIRRORING)
+    assert isinstance(play(machine, LEADER, emptied, in_range(0, 44)), Aligned)
