@@ -122,14 +122,13 @@ class MirrorSync:
         if mirror is not None:
             looked_for = filters_of(mirror)
             await self._broker.facts.change(lambda image: with_look(image, work.name, looked_for))
-        for topic in plan.grow:
-            await self._broker.facts.change(_grow(topic))
+        errors += await self._grow(plan.grow)
         if plan.stop:
             stopped = await stop_topics(self._broker, work.name, plan.stop)
             self._tell("stop", stopped, "topics.exclude matches")
         await self.sync_configs(seen)
         if errors:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "; ".join(errors))
+            raise ApiError(ErrorCode.INVALID_REQUEST, "; ".join(errors[:ERRORS_TOLD_MAX]))
 
     def _check_cluster(self) -> None:
         fact = self._broker.facts.image.mirrors.get(self._work.name)
@@ -166,6 +165,16 @@ class MirrorSync:
         self._tell("start", results, "topics.include matches")
         failed = {**results, **refused}
         return [f"{name}: {error.why}" for name, error in failed.items() if error is not None]
+
+    async def _grow(self, topics: tuple[SeenTopic, ...]) -> list[str]:
+        """Give topics the partitions they have at the source; give why some could not be."""
+        errors: list[str] = []
+        for topic in topics:
+            try:
+                await self._broker.facts.change(_grown(topic))
+            except ApiError as error:
+                errors.append(f"{topic.name}: {error.why}")
+        return errors
 
     def _tell(self, verb: str, results: Results, why: str) -> None:
         """Tell what was asked of topics by the mirror itself, for whom it came true."""
@@ -206,7 +215,7 @@ def _is_live(topic: TopicFact) -> bool:
     return topic.mirror is not None and topic.mirror.desired_state is not DesiredState.STOPPED
 
 
-def _grow(topic: SeenTopic) -> Callable[[ClusterImage], tuple[Change, ...]]:
+def _grown(topic: SeenTopic) -> Callable[[ClusterImage], tuple[Change, ...]]:
     def decide(image: ClusterImage) -> tuple[Change, ...]:
         here = image.topics.get(topic.name)
         if here is None or len(here.partitions) >= topic.partition_count:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,10 @@ from twinlog.broker.loops.mirror_states import MirrorStates
 from twinlog.broker.loops.mirror_sync import MirrorSync
 from twinlog.broker.mirrors.source import checked_settings
 from twinlog.broker.mirrors.source_reads import Overrides, Refusals
+from twinlog.cluster.changes import PartitionsAdded
+from twinlog.cluster.image import ClusterImage
+from twinlog.cluster.topics import grow_topic
+from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import TopicName
 from twinlog.wire.messages.configs import (
     DESCRIBE_CONFIGS,
@@ -187,6 +192,37 @@ async def test_topic_settings_are_set_and_deleted_with_the_source(tmp_path: Path
         await until(is_followed)
 
 
+async def test_a_topic_that_cannot_grow_is_told_and_holds_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def grow_others(image: ClusterImage, name: str, *of: Any, **how: Any) -> PartitionsAdded:
+        if name == "a":
+            raise ApiError(ErrorCode.INVALID_PARTITIONS, "no more")
+        return grow_topic(image, name, *of, **how)
+
+    monkeypatch.setattr(mirror_sync, "grow_topic", grow_others)
+    async with mirrored_pair(tmp_path, {"mirror.metadata.refresh.interval.ms": "50"}) as pair:
+        for name in ("a", "b"):
+            await pair.make_topic(name)
+        await pair.create()
+        await pair.start("a", "b")
+        grown = tuple(CreatePartitionsTopic(name=name, count=2) for name in ("a", "b"))
+        await pair.source.ask(
+            CREATE_PARTITIONS, CreatePartitionsRequest(topics=grown, timeout_ms=5_000)
+        )
+        await pair.until_state("MIRRORING", "b", 1)
+        await until_told(pair, "a: no more")
+
+
+async def until_told(pair: Pair, error: str) -> None:
+    async def is_told() -> bool:
+        request = DescribeClusterMirrorsRequest()
+        answer = await pair.destination.ask(DESCRIBE_CLUSTER_MIRRORS, request)
+        return any(error in (task.error or "") for task in answer.mirrors[0].tasks)
+
+    await until(is_told)
+
+
 async def test_settings_of_a_source_that_are_none_here_are_told_and_harm_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,13 +235,7 @@ async def test_settings_of_a_source_that_are_none_here_are_told_and_harm_nobody(
         await pair.start("t")
         await pair.until_state("MIRRORING", "t")
         monkeypatch.setattr(mirror_sync, "told_overrides", told)
-
-        async def is_told() -> bool:
-            request = DescribeClusterMirrorsRequest()
-            answer = await pair.destination.ask(DESCRIBE_CLUSTER_MIRRORS, request)
-            return any("t: segment.ms=0" in (task.error or "") for task in answer.mirrors[0].tasks)
-
-        await until(is_told)
+        await until_told(pair, "t: segment.ms=0")
         assert await _overrides(pair, "t") == {}
         await pair.produce("t")
         await pair.until_level("t")
