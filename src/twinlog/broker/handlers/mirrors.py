@@ -102,6 +102,9 @@ async def handle_delete_cluster_mirror(
     broker, name = context.broker, request.mirror_name
     try:
         find_mirror(broker.facts.image, name)
+        looked_at: int = broker.facts.image_revision
+        if request.state_offset >= 0:
+            looked_at = min(looked_at, request.state_offset)
         known = await known_partitions(broker)
         for topic in broker.facts.image.topics_of_mirror(name):
             for of in keys_of(name, topic):
@@ -115,7 +118,7 @@ async def handle_delete_cluster_mirror(
 
         def decide(image: ClusterImage) -> tuple[Change, ...]:
             for topic in image.topics_of_mirror(name):
-                check_decided_at(broker, topic.name, request.state_offset)
+                check_decided_at(broker, topic.name, looked_at)
             return delete_mirror(image, name)
 
         await broker.facts.change(decide)

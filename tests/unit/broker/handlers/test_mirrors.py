@@ -1,12 +1,18 @@
 """What an operator asks of mirrors, at a whole broker with another one as source."""
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from support.batches import batch
 from support.mirrored_pair import Pair, create_mirror, mirrored_pair, until
+from twinlog.broker.context import Broker
+from twinlog.broker.handlers import mirrors as handlers
+from twinlog.broker.mirrors.descriptions import known_partitions
+from twinlog.mirroring.records import MirrorPartition
+from twinlog.mirroring.shard import Known
 from twinlog.model.errors import ErrorCode
 from twinlog.wire.messages.mirrors import (
     DELETE_CLUSTER_MIRROR,
@@ -15,6 +21,7 @@ from twinlog.wire.messages.mirrors import (
     PAUSE_MIRROR_TOPICS,
     RECOVER_MIRROR_TOPICS,
     RESUME_MIRROR_TOPICS,
+    START_MIRROR_TOPICS,
     STOP_MIRROR_TOPICS,
     DeleteClusterMirrorRequest,
     DescribeClusterMirrorsRequest,
@@ -24,6 +31,7 @@ from twinlog.wire.messages.mirrors import (
     PauseMirrorTopicsRequest,
     RecoverMirrorTopicsRequest,
     ResumeMirrorTopicsRequest,
+    StartMirrorTopicsRequest,
     StopMirrorTopicsRequest,
     TopicToStart,
 )
@@ -220,6 +228,32 @@ async def test_a_mirror_is_deleted_only_when_all_is_stopped_and_leaves_no_state(
         await until(is_forgotten)
         await pair.until_state("MIRRORING", "t")
         assert (await pair.describe("t")).last_mirror_epoch == -1
+
+
+async def test_a_mirror_whose_topic_began_again_after_its_states_were_read_is_not_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with mirrored_pair(tmp_path) as pair:
+        await mirroring(pair, "t")
+        await pair.stop("t")
+        await pair.until_state("STOPPED", "t")
+        another = await pair.destination.another_connection()
+
+        async def begun_again_meanwhile(broker: Broker) -> Mapping[MirrorPartition, Known]:
+            known = await known_partitions(broker)
+            start = StartMirrorTopicsRequest(mirror_name="m", include_patterns=("t",))
+            stop = StopMirrorTopicsRequest(mirror_name="m", topics=(), patterns=("t",))
+            assert results(await another.call(START_MIRROR_TOPICS, start, timeout_s=20)) == {"t": 0}
+            assert results(await another.call(STOP_MIRROR_TOPICS, stop, timeout_s=20)) == {"t": 0}
+            return known
+
+        with monkeypatch.context() as patched:
+            patched.setattr(handlers, "known_partitions", begun_again_meanwhile)
+            request = DeleteClusterMirrorRequest(mirror_name="m")
+            refused = await pair.destination.ask(DELETE_CLUSTER_MIRROR, request)
+        assert refused.error_code == ErrorCode.INVALID_CLUSTER_MIRROR_STATE
+        await pair.until_state("STOPPED", "t")
+        await another.close()
 
 
 async def test_recover_is_taken_for_topics_of_the_mirror_only(tmp_path: Path) -> None:
