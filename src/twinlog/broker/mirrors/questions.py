@@ -280,6 +280,8 @@ class Questions:
             turn, end = one.question.turn, found.get((one.of.topic, one.of.partition))
             if end is None or end.error_code:
                 one.bring(_refused(one, None if end is None else end.error_code))
+            elif end.leader_epoch >= 0 > end.end_offset:
+                one.bring(_refused(one, ErrorCode.OFFSET_NOT_AVAILABLE))
             else:
                 epoch, offset = LeaderEpoch(end.leader_epoch), Offset(end.end_offset)
                 one.bring(on.EpochEndFound(one.question.epoch, epoch, offset, turn))
@@ -294,6 +296,8 @@ def _range(one: Asked, start: ListedPartition | None, end: ListedPartition | Non
     for listed in (start, end):
         if listed is None or listed.error_code:
             return _refused(one, None if listed is None else listed.error_code)
+        if listed.offset < 0:  # for an end of a log there is always an offset
+            return _refused(one, ErrorCode.OFFSET_NOT_AVAILABLE)
     assert start is not None
     assert end is not None
     return on.SourceRangeFound(Offset(start.offset), Offset(end.offset), one.question.turn)

@@ -155,6 +155,31 @@ async def test_an_error_of_one_partition_goes_to_it(tmp_path: Path) -> None:
         assert refused.code == ErrorCode.FENCED_LEADER_EPOCH
 
 
+async def test_an_answer_without_an_offset_is_none(tmp_path: Path) -> None:
+    nowhere = ListedPartition(partition_index=0, offset=-1)
+    ends_nowhere = EpochEndOffset(partition=0, leader_epoch=2, end_offset=-1)
+    async with scripted_source() as source, mirror_bench(tmp_path, source.address) as bench:
+        source.on(
+            LIST_OFFSETS,
+            lambda *_: ListOffsetsResponse(topics=(ListedTopic(name="t", partitions=(nowhere,)),)),
+        )
+        source.on(
+            OFFSET_FOR_LEADER_EPOCH,
+            lambda *_: OffsetForLeaderEpochResponse(
+                topics=(EpochEndTopic(topic="t", partitions=(ends_nowhere,)),)
+            ),
+        )
+        await bench.source.peers.refresh(())
+        found = await answers(
+            bench,
+            (of(0), do.AskSourceRange(NODE_ID, EPOCH, 1)),
+            (of(0), do.AskEpochEnd(NODE_ID, EPOCH, LeaderEpoch(2), 1)),
+        )
+        assert [one.code for one in found if isinstance(one, on.SourceRefused)] == [
+            ErrorCode.OFFSET_NOT_AVAILABLE
+        ] * 2
+
+
 async def test_a_refusal_for_want_of_a_permission_says_which(tmp_path: Path) -> None:
     async with scripted_source() as source, mirror_bench(tmp_path, source.address) as bench:
         source.hidden.add("t")
