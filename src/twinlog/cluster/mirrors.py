@@ -300,7 +300,7 @@ def _check_can_start(topic: TopicFact, mirror_name: str, source: SourceTopic) ->
             raise ApiError(
                 ErrorCode.TOPIC_ALREADY_EXISTS,
                 f"Topic {topic.name} exists here, and the source is too old to give its topics "
-                "ids: it cannot be known whether they are the same. Delete or rename it first.",
+                "ids: it cannot be known whether they are the same. Delete it here first.",
             )
     elif topic.id != source.id:
         raise ApiError(
