@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from twinlog.cli.failures import CliError, UsageError, expect_ok
+from twinlog.cli.text_files import text_of
 from twinlog.config.client_security import client_security
 from twinlog.config.read import properties
 from twinlog.model.errors import ErrorCode, SettingsError, is_retriable
@@ -269,7 +270,7 @@ def connection_properties(file: Path | None) -> dict[str, str]:
     """Read the properties of a connection; none without a file."""
     if file is None:
         return {}
-    found = {entry.key: entry.value.strip() for entry in properties(file.read_text("utf-8"))}
+    found = {entry.key: entry.value.strip() for entry in properties(text_of(file))}
     try:
         client_security(found)
     except SettingsError as error:

@@ -16,6 +16,7 @@ from twinlog.cli.mirror_promote import promote
 from twinlog.cli.mirror_tables import FailedView, ListView, PartitionRow, StateView, TasksView
 from twinlog.cli.mirror_verify import verify
 from twinlog.cli.mirror_wait import STATE_AFTER, wait, wait_after
+from twinlog.cli.text_files import text_of
 from twinlog.config.mirror import MIRROR
 from twinlog.config.mirror_broker import MIRROR_FAILED_RETRY_MAX_ATTEMPTS
 from twinlog.config.read import read_settings
@@ -56,7 +57,7 @@ async def _run(options: argparse.Namespace) -> int:
 
 def _config_of(file: Path) -> tuple[mirrors.MirrorConfig, ...]:
     """Read a mirror's properties; raises SettingsError that names line, key, value and the fix."""
-    settings = read_settings(MIRROR, file.read_text("utf-8"), file_name=str(file))
+    settings = read_settings(MIRROR, text_of(file), file_name=str(file))
     if settings.ignored:
         print(f"{file}: without effect: {', '.join(settings.ignored)}", file=sys.stderr)
     given = settings.overrides

@@ -9,6 +9,7 @@ from typing import Final
 
 from twinlog.cli.failures import CliError
 from twinlog.cli.pid_file import PidFile
+from twinlog.cli.text_files import text_of
 from twinlog.config.broker import BROKER
 from twinlog.config.declare import Settings
 from twinlog.config.logs import LOG_DIRS
@@ -75,13 +76,11 @@ def _audited(settings: Settings) -> Iterator[None]:
 def settings_of(file: Path, overrides: list[str]) -> Settings:
     """Read a broker's settings; raises CliError or SettingsError, naming what to do."""
     try:
-        text = file.read_text(encoding="utf-8")
+        text = text_of(file)
     except FileNotFoundError:
         raise CliError(
             f"{file} does not exist: name a properties file, such as config/server.properties"
         ) from None
-    except UnicodeDecodeError as error:
-        raise CliError(f"{file} is not UTF-8 (byte {error.start}): save it as UTF-8") from None
     return read_settings(BROKER, text, file_name=str(file), overrides=overrides)
 
 
