@@ -166,6 +166,7 @@ def test_the_reference_is_as_true(tmp_path: Path, closing: ExitStack) -> None:
     folders = (tmp_path / "reader", tmp_path / "scholar")
     operator = _reader(folders[0], closing, source=source, destination=destination)
     operator.read(SET_UP)
+    operator.await_group("destination:9092", "billing")
     scholar = _reader(folders[1], closing, page=REFERENCE, source=source, destination=destination)
     # What is told of a mirror at work is tried with one: it is stopped last.
     scholar.read_all(last=STOPS)
