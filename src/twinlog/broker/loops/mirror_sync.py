@@ -88,12 +88,12 @@ class MirrorSync:
         wanted = self._work.status.leaders_wanted
         while True:
             await wanted.wait()
+            wanted.clear()  # first: who loses its broker meanwhile is looked for once more
             with suppress(PeerUnavailable, ApiError):
                 topics = {of.topic for of in self._work.receivers}
                 await self._work.source.peers.refresh(topics)
                 self._tell_leaders()
             await asyncio.sleep(LEADERS_AGAIN_S)
-            wanted.clear()
 
     # Topics
 
