@@ -20,7 +20,7 @@ def test_every_loss_of_the_source_is_followed_where_that_is_wanted(seed: int) ->
     plays.level_after_elections(seed)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [*SEEDS, 3_005_797])
 def test_a_stop_ends_writable_whatever_happened_and_without_the_source(seed: int) -> None:
     plays.stop_without_the_source(seed)
 

@@ -32,8 +32,11 @@ class Walk:
     problem_offset: Offset = Offset(-1)
 
 
-def walk(records: Buffer, expected: Offset) -> Walk:
+def walk(records: Buffer, expected: Offset, last_epoch: LeaderEpoch = NO_EPOCH) -> Walk:
     """Walk over ``records``, which were asked for from ``expected`` on; a cut tail is left out.
+
+    ``last_epoch`` is that of the log they are for: leader epochs never go back along a log, so a
+    batch of an earlier one is of another history.
 
     The first batch may begin before ``expected``: a source gives whole batches. What the CRC
     covers is not looked at here; the log does that before it writes.
@@ -42,7 +45,7 @@ def walk(records: Buffer, expected: Offset) -> Walk:
     position = count = 0
     first = last_of_first = -1
     following: int = expected
-    epoch: int = NO_EPOCH
+    epoch: int = last_epoch
     base: int = expected
     problem: str | None = None
     unpack = _HEAD.unpack_from

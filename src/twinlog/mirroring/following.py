@@ -93,7 +93,7 @@ class Following:
         """Give what to write of an answer, the next fetch last; or what stands in the way."""
         if fetched.offset != self.log_end:
             return []
-        walked = walk(fetched.records, self.log_end)
+        walked = walk(fetched.records, self.log_end, self.last_epoch)
         obstacle = self._obstacle(walked, own_epoch)
         if obstacle is not None:
             return obstacle

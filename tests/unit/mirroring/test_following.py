@@ -52,6 +52,15 @@ def test_a_cut_batch_is_left_out_of_what_is_written() -> None:
     assert bytes(effects[0].batches) == whole
 
 
+def test_a_batch_of_an_epoch_below_the_last_one_here_is_of_another_history() -> None:
+    machine = following()
+    machine.last_epoch = LeaderEpoch(3)
+    obstacle = machine.take(fetched(batch(10, 19, 2)), LeaderEpoch(20), 0)
+    assert isinstance(obstacle, BadBatch)
+    assert obstacle.offset == 10
+    assert "leader epoch 2 is below 3" in obstacle.why
+
+
 def test_an_answer_to_an_older_position_is_passed_over() -> None:
     assert following().take(fetched(batch(0, 9, 1), offset=0), LeaderEpoch(20), 0) == []
 
