@@ -10,7 +10,8 @@ from simulation import mirror_plays as plays
 from twinlog.mirroring import effects as do
 from twinlog.mirroring import events as on
 from twinlog.mirroring import group_sync, partition, shard, standing
-from twinlog.mirroring.aligning import Alignment, Doubtful
+from twinlog.mirroring.aligning import Alignment
+from twinlog.mirroring.conclusions import Doubtful
 from twinlog.mirroring.following import Following
 from twinlog.mirroring.partition import PartitionMirror
 from twinlog.mirroring.policy import GapPolicy

@@ -104,7 +104,8 @@ class Player:
         last = None
         if "last" in given:
             epoch, end = given["last"].split("@")
-            last = LastMirrorEpoch(epoch=int(epoch), log_end=int(end))
+            written = int(given.get("wrote", "-1"))
+            last = LastMirrorEpoch(epoch=int(epoch), log_end=int(end), written_in=written)
         own = LeaderEpoch(int(given.get("own", "20")))
         begun = None
         if "begun" in given:
@@ -117,7 +118,8 @@ class Player:
                 leader_epoch=5,
                 is_over="over" in words,
             )
-        return on.Started(DesiredState[desired], actual, last, own, begun)
+        now, before = (LeaderEpoch(int(epoch)) for epoch in given.get("handed", "-1,-1").split(","))
+        return on.Started(DesiredState[desired], actual, last, own, begun, (now, before))
 
     def _saved(self) -> on.StateSaved:
         assert self._saving is not None

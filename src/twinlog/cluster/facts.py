@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from twinlog.model.ids import BrokerId, LeaderEpoch, TopicId, TopicName
+from twinlog.model.ids import NO_EPOCH, BrokerId, LeaderEpoch, TopicId, TopicName
 
 NO_LEADER: Final = BrokerId(-1)
+NEVER_HANDED_OVER: Final = (NO_EPOCH, NO_EPOCH)
 
 CONSUMER_OFFSETS: Final = TopicName("__consumer_offsets")
 MIRROR_STATE: Final = TopicName("__mirror_state")
@@ -43,6 +44,9 @@ class PartitionFact:
 
     ``leader_epoch`` rises with every change of leader and never falls; ``partition_epoch`` rises
     with every change of anything here. ``isr`` is part of ``replicas``, and ``leader`` of ``isr``.
+    ``handed_over`` are the leader epochs at which the log was given to a mirror that was not the
+    one before: the last time, and the time before that. What was agreed with a source earlier may
+    be about records that another mirror has replaced since.
     """
 
     leader: BrokerId
@@ -50,6 +54,7 @@ class PartitionFact:
     replicas: tuple[BrokerId, ...]
     isr: tuple[BrokerId, ...]
     partition_epoch: int = 0
+    handed_over: tuple[LeaderEpoch, LeaderEpoch] = NEVER_HANDED_OVER
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ the store's compare-and-set.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -143,7 +143,23 @@ def start_topic(
     if topic.mirror == wanted:
         return ()
     _check_can_start(topic, mirror_name, source)
-    return TopicMirrorSet(topic.name, wanted), MirrorSet(mirror)
+    is_other = topic.mirror is None or topic.mirror.mirror != mirror_name
+    handed_over = _hand_over(topic) if is_other else ()
+    return *handed_over, TopicMirrorSet(topic.name, wanted), MirrorSet(mirror)
+
+
+def _hand_over(topic: TopicFact) -> Iterator[PartitionSet]:
+    """Mark when a topic's logs were given to another mirror, in an epoch that begins with it."""
+    for index, now in enumerate(topic.partitions):
+        yield PartitionSet(
+            TopicPartition(topic.name, index),
+            replace(
+                now,
+                leader_epoch=LeaderEpoch(now.leader_epoch + 1),
+                partition_epoch=now.partition_epoch + 1,
+                handed_over=(now.leader_epoch, now.handed_over[0]),
+            ),
+        )
 
 
 def _first_partitions(topic: TopicFact | None, mirror_name: str, source: SourceTopic) -> int:

@@ -11,12 +11,13 @@ topic meet in the store's compare-and-set; a topic is found by name, so that two
 ``twinlog/configs/N``      ``{"config"}``; N is a broker's id, or ``default`` for all brokers
 ``twinlog/mirrors/NAME``   ``{"source", "config", "looked_for": [include, exclude] or null}``
 ``twinlog/topics/NAME``    ``{"id", "config", "mirror": [name, state, first partitions] or null,
-                           "partitions": [[leader, leader epoch, [replicas], [isr], epoch], ...]}``
+                           "partitions": [[leader, leader epoch, [replicas], [isr], epoch,
+                           [handed over at, and before that] if it was], ...]}``
 =========================  ====================================================================
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, assert_never
 from uuid import UUID
@@ -38,6 +39,7 @@ from twinlog.cluster.changes import (
     TopicSet,
 )
 from twinlog.cluster.facts import (
+    NEVER_HANDED_OVER,
     BrokerFact,
     DesiredState,
     MirrorFact,
@@ -169,10 +171,15 @@ def _topic_value(topic: TopicFact) -> dict[str, Any]:
         "config": dict(topic.config),
         "mirror": mirror and [mirror.mirror, mirror.desired_state.value, mirror.first_partitions],
         "partitions": [
-            [p.leader, p.leader_epoch, p.replicas, p.isr, p.partition_epoch]
+            [p.leader, p.leader_epoch, p.replicas, p.isr, p.partition_epoch, *_handed_over(p)]
             for p in topic.partitions
         ],
     }
+
+
+def _handed_over(partition: PartitionFact) -> Iterator[tuple[LeaderEpoch, LeaderEpoch]]:
+    if partition.handed_over != NEVER_HANDED_OVER:
+        yield partition.handed_over
 
 
 def _removal(kind: str, name: str) -> Change:
@@ -230,9 +237,16 @@ def _topic_fact(name: TopicName, value: dict[str, Any]) -> TopicFact:
 
 
 def _partition_fact(fields: Sequence[Any]) -> PartitionFact:
-    leader, leader_epoch, replicas, isr, partition_epoch = fields
+    leader, leader_epoch, replicas, isr, *later = fields
+    partition_epoch, handed_over = (*later, NEVER_HANDED_OVER)[:2]
+    now, before = handed_over
     return PartitionFact(
-        leader, LeaderEpoch(leader_epoch), tuple(replicas), tuple(isr), partition_epoch
+        leader,
+        LeaderEpoch(leader_epoch),
+        tuple(replicas),
+        tuple(isr),
+        partition_epoch,
+        (LeaderEpoch(now), LeaderEpoch(before)),
     )
 
 

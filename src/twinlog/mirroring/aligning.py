@@ -20,8 +20,17 @@ from twinlog.mirroring.alignment import (
     first_question,
     later_of,
     next_question,
+    still_agreed,
 )
 from twinlog.mirroring.beginning import Beginning
+from twinlog.mirroring.conclusions import (
+    Aligned,
+    Conclusion,
+    Doubtful,
+    EpochRaised,
+    Refused,
+    TailLost,
+)
 from twinlog.mirroring.effects import (
     AskEpochEnd,
     AskOffsetAt,
@@ -59,49 +68,6 @@ REGRESSION_LOOKS: Final = 5
 mend what is believed of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Aligned:
-    """The local log is a prefix of the source's; it can be followed from its end."""
-
-    node: BrokerId
-    source: SourceFacts
-    local: LogFacts
-
-
-@dataclass(frozen=True, slots=True)
-class EpochRaised:
-    """Our leader epoch is far enough above the source's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Doubtful:
-    """The answers would cost records: ask everything once more before acting on them.
-
-    ``offset`` is where the log would be cut or begun; of two answers the cheaper one counts.
-    """
-
-    verdict: str
-    offset: Offset
-    looks: int = 1
-    """How often in a row the answers came to this verdict."""
-
-
-@dataclass(frozen=True, slots=True)
-class TailLost:
-    """The source lost records that are here, by an unclean election; recovery is allowed."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """The partition cannot be followed."""
-
-    why: str
-    is_retryable: bool
-
-
-Conclusion = Aligned | EpochRaised | Doubtful | TailLost | Refused
 Step = list[Effect] | Conclusion
 
 _ANSWERS: Final[dict[type[Effect], type[Event]]] = {
@@ -133,6 +99,8 @@ class Alignment:
     """What of it the source remembers: beyond that it may have lost what was here, too."""
     began: Offset | None = None
     """Where the source began when it mirrored us."""
+    handed_over_at: LeaderEpoch = NO_EPOCH
+    """Our epoch when a mirror before this one was given the log."""
     beginning: Beginning = field(default_factory=Beginning)
     fencing_epoch: LeaderEpoch = NO_EPOCH
     """The epoch of a batch that was above ours."""
@@ -174,6 +142,8 @@ class Alignment:
             case SourceMirrorsRead(agreed, problem, _, began):
                 if problem is not None:
                     return Refused(problem, is_retryable=True)
+                if agreed is not None:
+                    agreed = still_agreed(agreed, agreed.epoch, self.handed_over_at)
                 self.told, self.agreed, self.began = agreed, later_of(agreed, self.agreed), began
                 return [FindSourceLeader(self.turn)]
             case SourceLeaderFound(node, epoch):

@@ -127,3 +127,13 @@ def later_of(one: LastMirrorEpoch | None, other: LastMirrorEpoch | None) -> Last
     if one is None or other is None:
         return one or other
     return max(one, other, key=lambda agreed: (agreed.epoch, agreed.log_end))
+
+
+def still_agreed(
+    agreed: LastMirrorEpoch, in_epoch: int, handed_over_at: LeaderEpoch
+) -> LastMirrorEpoch | None:
+    """Give what was agreed in our epoch ``in_epoch``, or None if another mirror had the log since.
+
+    That one may have filled it from elsewhere, up to and in the epoch that was agreed on.
+    """
+    return None if NO_EPOCH != handed_over_at >= in_epoch else agreed

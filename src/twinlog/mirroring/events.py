@@ -6,10 +6,10 @@ of interest is passed over.
 
 from dataclasses import dataclass
 
-from twinlog.mirroring.alignment import LogFacts
+from twinlog.mirroring.alignment import LogFacts, still_agreed
 from twinlog.mirroring.records import LastMirrorEpoch, PartitionStart, PartitionState
 from twinlog.mirroring.states import DesiredState, MirrorState
-from twinlog.model.ids import BrokerId, LeaderEpoch, Offset
+from twinlog.model.ids import NO_EPOCH, BrokerId, LeaderEpoch, Offset
 from twinlog.wire.primitives import Buffer
 
 
@@ -22,6 +22,14 @@ class Started:
     last_mirror_epoch: LastMirrorEpoch | None
     leader_epoch: LeaderEpoch
     start: PartitionStart | None = None
+    handed_over: tuple[LeaderEpoch, LeaderEpoch] = (NO_EPOCH, NO_EPOCH)
+    """Our epochs when the log was given to another mirror than before: last, and before that."""
+
+    @property
+    def agreed(self) -> LastMirrorEpoch | None:
+        """The last mirror epoch, unless another mirror had the log since."""
+        last = self.last_mirror_epoch
+        return None if last is None else still_agreed(last, last.written_in, self.handed_over[0])
 
 
 @dataclass(frozen=True, slots=True)

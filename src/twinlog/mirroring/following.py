@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from twinlog.mirroring import epoch_fencing
-from twinlog.mirroring.aligning import Aligned
 from twinlog.mirroring.batches import Walk, walk
 from twinlog.mirroring.beginning import Beginning
+from twinlog.mirroring.conclusions import Aligned
 from twinlog.mirroring.effects import (
     Append,
     BeginAt,

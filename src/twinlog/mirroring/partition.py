@@ -9,15 +9,8 @@ following, or stopping.
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
-from twinlog.mirroring.aligning import (
-    Aligned,
-    Alignment,
-    Conclusion,
-    Doubtful,
-    EpochRaised,
-    Refused,
-    TailLost,
-)
+from twinlog.mirroring import conclusions
+from twinlog.mirroring.aligning import Alignment
 from twinlog.mirroring.beginning import Beginning
 from twinlog.mirroring.effects import AwaitReplicas, BumpEpoch, Effect, StopFetching
 from twinlog.mirroring.events import (
@@ -65,6 +58,8 @@ class PartitionMirror:
     desired: DesiredState = DesiredState.MIRRORING
     own_epoch: LeaderEpoch = NO_EPOCH
     last_mirror_epoch: LastMirrorEpoch | None = None
+    handed_over_at: LeaderEpoch = NO_EPOCH
+    """Our epoch when a mirror before this one was given the log."""
     beginning: Beginning = field(default_factory=Beginning)
     trouble: str | None = None
     deadline_ms: int | None = None
@@ -76,7 +71,7 @@ class PartitionMirror:
     _stopping: Stopping | None = None
     _failure: tuple[str, bool] | None = None
     """Why the partition fails as soon as the state under way is committed, and if it is retried."""
-    _doubted: Doubtful | None = None
+    _doubted: conclusions.Doubtful | None = None
     _troubles: int = 0
     _fencing_epoch: LeaderEpoch = NO_EPOCH
     _now_ms: int = 0
@@ -145,7 +140,8 @@ class PartitionMirror:
 
     def _started(self, started: Started) -> list[Effect]:
         self.desired, self.own_epoch = started.desired, started.leader_epoch
-        self.last_mirror_epoch, self.beginning.noted = started.last_mirror_epoch, started.start
+        self.last_mirror_epoch, self.beginning.noted = started.agreed, started.start
+        self.handed_over_at = started.handed_over[1]
         if started.actual is not None:
             self.standing.restore(started.actual)
         target = self.standing.target(self.desired)
@@ -259,6 +255,7 @@ class PartitionMirror:
             policy=self.policy,
             own_epoch=self.own_epoch,
             agreed=self.last_mirror_epoch,
+            handed_over_at=self.handed_over_at,
             beginning=self.beginning,
             fencing_epoch=self._fencing_epoch,
             doubted=self._doubted,
@@ -308,25 +305,25 @@ class PartitionMirror:
             return step
         return self._concluded(step)
 
-    def _concluded(self, conclusion: Conclusion) -> list[Effect]:
+    def _concluded(self, conclusion: conclusions.Conclusion) -> list[Effect]:
         self.deadline_ms = None
         match conclusion:
-            case Aligned():
+            case conclusions.Aligned():
                 return self._aligned(conclusion)
-            case EpochRaised():
+            case conclusions.EpochRaised():
                 self._fencing_epoch = NO_EPOCH
                 return self._save(MirrorState.MIRRORING)
-            case Doubtful(verdict):
+            case conclusions.Doubtful(verdict):
                 self._doubted = conclusion
                 return self._wait_out(f"asking the source once more, since its answer is {verdict}")
-            case TailLost():
+            case conclusions.TailLost():
                 return self._save(MirrorState.ULE_RECOVERY)
-            case Refused(why, is_retryable):
+            case conclusions.Refused(why, is_retryable):
                 return self._fail(why, is_retryable=is_retryable)
             case _:
                 assert_never(conclusion)
 
-    def _aligned(self, aligned: Aligned) -> list[Effect]:
+    def _aligned(self, aligned: conclusions.Aligned) -> list[Effect]:
         self._doubted = None
         if self.state == MirrorState.ULE_RECOVERY:
             return [AwaitReplicas(self.turn)]

@@ -49,10 +49,14 @@ class PartitionState:
 
 @message
 class LastMirrorEpoch:
-    """The latest epoch that came from the source, and the log end, when the mirror stopped."""
+    """The latest epoch that came from the source, and the log end, when the mirror stopped.
+
+    ``written_in`` (tagged, ours) is our own leader epoch of then.
+    """
 
     epoch: Int32 = -1
     log_end: Int64 = -1
+    written_in: Annotated[Int32, since(0), tag(0)] = -1
 
 
 @message

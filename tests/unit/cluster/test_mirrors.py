@@ -162,6 +162,25 @@ def test_a_topic_another_mirror_has_stopped_can_be_started_in_this_one() -> None
     assert image.topics[ORDERS].read_only_for == "a-to-b"
 
 
+def handed_over(image: ClusterImage) -> set[tuple[int, tuple[int, int]]]:
+    """Give leader epochs, and those at which the partitions were given to another mirror."""
+    return {(p.leader_epoch, p.handed_over) for p in image.topics[ORDERS].partitions}
+
+
+def test_a_log_given_to_another_mirror_begins_an_epoch_that_is_noted() -> None:
+    created = mirrored_image()
+    created = created.with_changes(start(created))
+    assert handed_over(created) == {(0, (-1, -1))}
+    stopped = created.with_changes(stop_topic(created, "a-to-b", "orders"))
+    assert handed_over(stopped.with_changes(start(stopped))) == {(0, (-1, -1))}, "the same again"
+    elsewhere = stopped.with_change(mirrored("orders", "other", STOPPED))
+    back = elsewhere.with_changes(start(elsewhere))
+    assert handed_over(back) == {(1, (0, -1))}
+    deleted = back.with_changes(stop_topic(back, "a-to-b", "orders"))
+    deleted = deleted.with_changes(delete_mirror(deleted, "a-to-b")).with_change(MirrorSet(MIRROR))
+    assert handed_over(deleted.with_changes(start(deleted))) == {(2, (1, 0))}
+
+
 def test_partitions_begin_where_the_operator_wants_if_the_mirror_was_told_of_them_first() -> None:
     image = mirrored_image()
     first = image.with_changes(start(image))

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -28,7 +29,7 @@ from twinlog.cluster.facts import (
 )
 from twinlog.cluster.image import ClusterImage
 from twinlog.cluster.records import FactError, StoredFact, change_of, image_of, stored_facts
-from twinlog.model.ids import BrokerId, LeaderEpoch, TopicId, TopicName, TopicPartition
+from twinlog.model.ids import NO_EPOCH, BrokerId, LeaderEpoch, TopicId, TopicName, TopicPartition
 
 ME = BrokerId(1)
 NAME = TopicName("orders")
@@ -39,6 +40,9 @@ STEPS: list[Change] = [
     BrokerSet(BrokerFact(ME, "host", 9092, "rack", 3)),
     TopicSet(TOPIC),
     PartitionSet(TopicPartition(NAME, 0), PARTITION),
+    PartitionSet(
+        TopicPartition(NAME, 0), replace(PARTITION, handed_over=(LeaderEpoch(4), NO_EPOCH))
+    ),
     PartitionsAdded(NAME, 1, (PARTITION,)),
     TopicConfigSet(NAME, {"a": "b"}),
     TopicMirrorSet(NAME, MirrorTopicFact("m", DesiredState.PAUSED, 3)),
@@ -86,6 +90,17 @@ def test_values_can_be_read_by_people() -> None:
         b'{"id":"00000000000000000000000000000005","config":{"retention.ms":"1"},"mirror":null,'
         b'"partitions":[[1,4,[1,2],[1],9]]}',
     )
+
+
+def test_a_topic_stored_before_there_were_other_mirrors_can_be_read() -> None:
+    value = (
+        b'{"id":"00000000000000000000000000000005","config":{},"mirror":["m","PAUSED"],'
+        b'"partitions":[[1,4,[1],[1],9]]}'
+    )
+    change = change_of(StoredFact(b"twinlog/topics/orders", value))
+    assert isinstance(change, TopicSet)
+    (partition,) = change.topic.partitions
+    assert partition == PartitionFact(ME, LeaderEpoch(4), (ME,), (ME,), 9)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 import pytest
 
-from twinlog.mirroring.aligning import Aligned, Alignment, Doubtful, EpochRaised, Refused
+from twinlog.mirroring.aligning import Alignment
 from twinlog.mirroring.alignment import LogFacts
+from twinlog.mirroring.conclusions import Aligned, Doubtful, EpochRaised, Refused
 from twinlog.mirroring.effects import (
     AskEpochEnd,
     AskSourceRange,

@@ -1,9 +1,9 @@
 """From a fetched answer to what is written; the transcripts tell the rest."""
 
 from support.mirror_player import batch
-from twinlog.mirroring.aligning import Aligned
 from twinlog.mirroring.alignment import LogFacts, SourceFacts
 from twinlog.mirroring.beginning import Beginning
+from twinlog.mirroring.conclusions import Aligned
 from twinlog.mirroring.effects import Append, BumpEpoch, Effect, FetchFrom, RaiseLogStart
 from twinlog.mirroring.events import Fetched
 from twinlog.mirroring.following import BadBatch, EpochTooHigh, Following, MetadataIsOld

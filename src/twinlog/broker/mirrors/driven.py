@@ -111,6 +111,9 @@ class DrivenPartition:
         self._is_started = True
         if known.mirror_state == MirrorState.STOPPED and self.desired == DesiredState.STOPPED:
             self.partition.release_from_mirror()
+        fact = self._work.facts.image.partition(self.of)
+        if fact is None:
+            return  # its topic is gone, and this ends with it
         self.deliver(
             on.Started(
                 self.desired,
@@ -118,6 +121,7 @@ class DrivenPartition:
                 known.last_mirror_epoch,
                 self.partition.leader_epoch,
                 known.start,
+                fact.handed_over,
             )
         )
 

@@ -54,7 +54,7 @@ async def test_the_last_mirror_epoch_belongs_to_a_stop(tmp_path: Path) -> None:
         with pytest.raises(ApiError):
             await own.write(save)
         await own.write(becoming(MirrorState.STOPPING, 0))
-        last = LastMirrorEpoch(epoch=3, log_end=9)
+        last = LastMirrorEpoch(epoch=3, log_end=9, written_in=0)
         assert await own.write(save) == on.LastMirrorEpochSaved(last)
         assert (await own.read()).last_mirror_epoch == last
 
