@@ -11,7 +11,7 @@ deleted it is never somebody else's, also when the two are equal, and also after
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from twinlog.model.ids import NO_EPOCH, LeaderEpoch, Offset, TopicPartition
+from twinlog.model.ids import NO_EPOCH, LeaderEpoch, Offset, TopicName, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,11 @@ class GroupPlan:
 
     commit: Mapping[TopicPartition, SourceOffset] = field(default_factory=dict)
     delete: frozenset[TopicPartition] = frozenset()
+
+    @property
+    def topics(self) -> set[TopicName]:
+        """The topics it is about."""
+        return {of.topic for of in (*self.commit, *self.delete)}
 
 
 def plan_group(

@@ -66,7 +66,12 @@ class Standing:
 
     @property
     def is_aligned(self) -> bool:
-        """Whether the log is known to hold nothing but the source's records, and no stop is on."""
+        """Whether the log is known to hold nothing but the source's records, and no stop is on.
+
+        Of one that has failed for good the source may have other records by now, or another topic.
+        """
+        if self.has_failed_for_good:
+            return False
         doing = self.previous if self.state == MirrorState.FAILED else self.state
         return doing in ALIGNED
 

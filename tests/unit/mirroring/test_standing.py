@@ -83,6 +83,8 @@ def test_a_state_that_means_success_forgives() -> None:
 def test_a_log_is_the_source_s_once_it_was_compared_until_it_is_stopped() -> None:
     assert Standing(state=MirrorState.MIRRORING).is_aligned
     assert Standing(state=MirrorState.FAILED, previous=MirrorState.MIRRORING).is_aligned
+    for_good = Standing(MirrorState.FAILED, previous=MirrorState.MIRRORING, retry_attempt=-1)
+    assert not for_good.is_aligned
     assert not Standing(state=MirrorState.LOG_ALIGNMENT).is_aligned
     assert not Standing(state=MirrorState.FAILED, previous=MirrorState.LOG_ALIGNMENT).is_aligned
     assert not Standing(state=MirrorState.ULE_RECOVERY).is_aligned

@@ -126,7 +126,8 @@ class MirrorSync:
         if plan.stop:
             stopped = await stop_topics(self._broker, work.name, plan.stop)
             self._tell("stop", stopped, "topics.exclude matches")
-        await self.sync_configs(seen)
+        same = {name: topic for name, topic in seen.items() if name not in plan.suspects}
+        await self.sync_configs(same)  # another topic's settings are not those of our copy
         if errors:
             raise ApiError(ErrorCode.INVALID_REQUEST, "; ".join(errors[:ERRORS_TOLD_MAX]))
 

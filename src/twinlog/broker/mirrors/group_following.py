@@ -5,7 +5,8 @@ to work here, and followed from then on.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from twinlog.broker.context import Broker
@@ -27,6 +28,16 @@ GROUPS_AT_ONCE_MAX: Final = 500
 
 Ranges = dict[TopicPartition, LocalRange]
 Changes = dict[TopicPartition, CommittedOffset | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """What is planned for one group; ``ours`` are its offsets here that bear our ``mark``."""
+
+    group: str
+    mark: str
+    ours: set[TopicPartition]
+    plan: GroupPlan
 
 
 class GroupFollowing:
@@ -61,13 +72,20 @@ class GroupFollowing:
     async def _sync_some(self, groups: list[str], mirrored: Ranges) -> list[str]:
         """Bring some groups in step; give why others could not be."""
         failures: list[str] = []
+        compared: list[_Compared] = []
         for group, at_source in (await offsets_of_groups(self._work.source, groups)).items():
             try:
                 if isinstance(at_source, ApiError):
                     raise at_source
-                await self._sync_group(group, at_source, mirrored)
+                compared += await self._compare(group, at_source, mirrored)
             except ApiError as error:
                 failures.append(f"{group}: {error.why}")
+        same = await self._same_topics({topic for one in compared for topic in one.plan.topics})
+        for one in compared:
+            try:
+                await self._bring(one, same)
+            except ApiError as error:
+                failures.append(f"{one.group}: {error.why}")
         return failures
 
     @property
@@ -85,39 +103,47 @@ class GroupFollowing:
             self._brought = {group for groups in told for group in groups}
         return self._brought
 
-    async def _sync_group(self, group: str, at_source: GroupAtSource, mirrored: Ranges) -> None:
+    async def _compare(
+        self, group: str, at_source: GroupAtSource, mirrored: Ranges
+    ) -> Iterable[_Compared]:
+        """Compare a group's offsets, unless it has nothing to do with this mirror."""
         broker = self._broker
         brought = await self._groups_brought()
         if group not in brought and not at_source.offsets.keys() & mirrored.keys():
-            return
+            return ()
         topic = offsets_topic(broker.settings)
         await broker.new_topics.ensure(topic.name, topic.partition_count, topic.config)
         here: Mapping[TopicPartition, CommittedOffset] = await broker.groups.run(
             group, lambda shard, _: shard.offsets_of(group), timeout_s=GROUP_TIMEOUT_S
         )
         mark = self._mark
+        ours = {of for of, one in here.items() if one.brought_by == mark}
         plan = plan_group(
             at_source.offsets,
             {of: one.offset for of, one in here.items()},
             mirrored,
-            {
-                of
-                for of, one in here.items()
-                if one.brought_by == mark and of not in at_source.untold
-            },
+            ours - at_source.untold,
         )
-        gone = await self._really_gone(plan.delete)
-        changes = self._changes(plan, gone, mark)
+        return (_Compared(group, mark, ours, plan),)
+
+    async def _bring(self, compared: _Compared, same: Collection[TopicName]) -> None:
+        """Write what is planned for the topics that are the ``same`` over there."""
+        group, brought = compared.group, await self._groups_brought()
+        changes = self._changes(compared, same)
         if changes and not await self._commit(group, changes):
             return
-        has_ours = any(one.brought_by == mark and changes.get(of, one) for of, one in here.items())
-        if has_ours or any(changes.values()):
+        if any(changes.values()) or compared.ours - changes.keys():
             brought.add(group)
         else:  # groups come and go by the thousand
             brought.discard(group)
 
-    def _changes(self, plan: GroupPlan, gone: Collection[TopicPartition], mark: str) -> Changes:
-        live = self._mirrored()  # a stop may have been asked for, or the log been cut meanwhile
+    def _changes(self, compared: _Compared, same: Collection[TopicName]) -> Changes:
+        plan, mark = compared.plan, compared.mark
+        live: Ranges = {}
+        for of in (*plan.commit, *plan.delete):
+            bounds = self._range_of(of)  # a stop may have been asked for, or the log been cut
+            if bounds is not None and of.topic in same:
+                live[of] = bounds
         wall_ms = self._broker.clock.wall_ms()
         clamped = {of: clamp(one, live[of]) for of, one in plan.commit.items() if of in live}
         changes: Changes = {
@@ -126,24 +152,25 @@ class GroupFollowing:
             )
             for of, one in clamped.items()
         }
-        return changes | {of: None for of in gone if of in live}
+        return changes | {of: None for of in plan.delete if of in live}
 
-    async def _really_gone(self, missing: Collection[TopicPartition]) -> tuple[TopicPartition, ...]:
-        """Leave out what the source may only not tell: a group's offsets in topics that this
-        mirror may not see, and those that went with their topic, of which the copy is kept.
+    async def _same_topics(self, topics: Collection[TopicName]) -> set[TopicName]:
+        """Leave out what is not there, hidden from this mirror, or another of the same name.
+
+        Asked after the offsets: what is still the same now was so when they were told. The offsets
+        of a topic that is gone went with it, of which the copy is kept; those of another topic are
+        not of our records.
         """
-        if not missing:
-            return ()
-        topics = {of.topic for of in missing}
+        if not topics:
+            return set()
         told = await self._work.source.peers.refresh(topics)
         ids = {topic.name: topic.topic_id for topic in told if not topic.error_code}
-        image = self._broker.facts.image
-
-        def is_there(name: TopicName) -> bool:
-            here = image.topics.get(name)
-            return here is not None and ids.get(name) in (here.id, NO_TOPIC_ID)
-
-        return tuple(of for of in missing if is_there(of.topic))
+        here = self._broker.facts.image.topics
+        return {
+            name
+            for name in topics
+            if name in here and ids.get(name) in (here[name].id, NO_TOPIC_ID)
+        }
 
     async def _commit(self, group: str, changes: Changes) -> bool:
         """Write offsets unless the group has members here: then they are its own."""
@@ -161,33 +188,39 @@ class GroupFollowing:
         return True
 
     def _mirrored(self) -> Ranges:
-        """Give what is mirrored of every partition whose offsets this mirror may write now.
-
-        Before both logs were compared, offsets here may be of records that were written here.
-        """
+        """Give what is mirrored of every partition whose offsets this mirror may write now."""
         return dict(self._ranges())
 
     def _ranges(self) -> Iterator[tuple[TopicPartition, LocalRange]]:
-        for topic in self._broker.facts.image.topics_of_mirror(self._work.name):
-            if not _is_live(topic):
-                continue
-            for index in range(len(topic.partitions)):
-                of = TopicPartition(topic.name, index)
-                partition = self._broker.partitions.find(of)
-                at_work = self._work.status.partitions.get(of)
-                if partition is not None and at_work is not None and at_work.is_aligned:
-                    start, end = partition.log.start, partition.high_watermark
-                    epoch_at: Callable[[Offset], int] = partition.log.epochs.epoch_at
-                    yield (
-                        of,
-                        LocalRange(
-                            start,
-                            end,
-                            LeaderEpoch(epoch_at(start)),
-                            LeaderEpoch(epoch_at(Offset(end - 1))),
-                        ),
-                    )
+        for of in tuple(self._work.status.partitions):
+            bounds = self._range_of(of)
+            if bounds is not None:
+                yield of, bounds
+
+    def _range_of(self, of: TopicPartition) -> LocalRange | None:
+        """Give what is mirrored of a partition; None if its offsets are not this mirror's to write.
+
+        Before both logs were compared, offsets here may be of records that were written here.
+        """
+        topic = self._broker.facts.image.topics.get(of.topic)
+        partition = self._broker.partitions.find(of)
+        at_work = self._work.status.partitions.get(of)
+        if topic is None or partition is None or at_work is None or not at_work.is_aligned:
+            return None
+        if not _is_live(topic, self._work.name):
+            return None
+        start, end = partition.log.start, partition.high_watermark
+        epoch_at: Callable[[Offset], int] = partition.log.epochs.epoch_at
+        return LocalRange(
+            start,
+            end,
+            LeaderEpoch(epoch_at(start)),
+            LeaderEpoch(epoch_at(Offset(end - 1))),
+        )
 
 
-def _is_live(topic: TopicFact) -> bool:
-    return topic.mirror is not None and topic.mirror.desired_state is not DesiredState.STOPPED
+def _is_live(topic: TopicFact, mirror: str) -> bool:
+    its = topic.mirror
+    return (
+        its is not None and its.mirror == mirror and its.desired_state is not DesiredState.STOPPED
+    )

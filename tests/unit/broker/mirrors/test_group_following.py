@@ -169,7 +169,7 @@ async def test_a_group_that_is_excluded_later_is_left_alone_from_then_on(tmp_pat
 async def test_offsets_planned_before_a_stop_are_not_committed_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    between = GroupFollowing._really_gone
+    between = GroupFollowing._same_topics
     async with (
         local_broker(tmp_path / "source", QUICK) as source,
         local_broker(tmp_path / "destination", QUICK) as here,
@@ -178,12 +178,12 @@ async def test_offsets_planned_before_a_stop_are_not_committed_after_it(
         await begun(pair)
 
         async def stopped_meanwhile(
-            self: GroupFollowing, missing: Collection[TopicPartition]
-        ) -> tuple[TopicPartition, ...]:
+            self: GroupFollowing, topics: Collection[TopicName]
+        ) -> set[TopicName]:
             await pair.stop("t")
-            return await between(self, missing)
+            return await between(self, topics)
 
-        monkeypatch.setattr(GroupFollowing, "_really_gone", stopped_meanwhile)
+        monkeypatch.setattr(GroupFollowing, "_same_topics", stopped_meanwhile)
         await commit(source, "g", t=2, u=4)
         await until_committed(here, "g", u=4)
 
@@ -191,7 +191,7 @@ async def test_offsets_planned_before_a_stop_are_not_committed_after_it(
 async def test_offsets_planned_before_a_cut_are_not_beyond_what_it_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    between, write = GroupFollowing._really_gone, GroupFollowing._commit
+    between, write = GroupFollowing._same_topics, GroupFollowing._commit
     written: list[int] = []
     async with (
         local_broker(tmp_path / "source", QUICK) as source,
@@ -202,16 +202,16 @@ async def test_offsets_planned_before_a_cut_are_not_beyond_what_it_left(
         assert partition is not None
 
         async def cut_meanwhile(
-            self: GroupFollowing, missing: Collection[TopicPartition]
-        ) -> tuple[TopicPartition, ...]:
+            self: GroupFollowing, topics: Collection[TopicName]
+        ) -> set[TopicName]:
             partition.truncate_to(Offset(2))
-            return await between(self, missing)
+            return await between(self, topics)
 
         async def noted(self: GroupFollowing, group: str, changes: Changes) -> bool:
             written.extend(one.offset for one in changes.values() if one is not None)
             return await write(self, group, changes)
 
-        monkeypatch.setattr(GroupFollowing, "_really_gone", cut_meanwhile)
+        monkeypatch.setattr(GroupFollowing, "_same_topics", cut_meanwhile)
         monkeypatch.setattr(GroupFollowing, "_commit", noted)
         await commit(source, "g", t=6)
         await until_committed(here, "g", t=2)
