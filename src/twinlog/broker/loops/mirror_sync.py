@@ -18,6 +18,7 @@ from twinlog.broker.mirrors.group_following import GroupFollowing
 from twinlog.broker.mirrors.jobs import Job, repeat
 from twinlog.broker.mirrors.own_topics import (
     config_changes,
+    filter_rule,
     newer_topics,
     own_topics,
     start_rule,
@@ -158,10 +159,12 @@ class MirrorSync:
         overrides, refused = await told_overrides(
             self._work.source, [topic.name for topic in topics]
         )
+        mirror = self._work.name
+        start = start_rule(self._broker, mirror, topics, overrides, self._excluded, is_newer)
         results = await ask_topics(
             self._broker,
             [topic.name for topic in topics if topic.name not in refused],
-            start_rule(self._broker, self._work.name, topics, overrides, self._excluded, is_newer),
+            filter_rule(start, mirror, is_newer),
         )
         self._tell("start", results, "topics.include matches")
         failed = {**results, **refused}

@@ -14,7 +14,7 @@ from twinlog.config.topic import TOPIC
 from twinlog.mirroring.config_sync import plan_config
 from twinlog.mirroring.states import DesiredState
 from twinlog.mirroring.topic_sync import OwnTopic, SeenTopic
-from twinlog.model.errors import ApiError
+from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import TopicName
 
 
@@ -81,6 +81,31 @@ def start_rule(
         return start_topic(image, mirror, source, new.defaults, new.chance(), new.check_config)
 
     return start
+
+
+def filter_rule(start: Rule, mirror: str, is_newer: Callable[[str], bool]) -> Rule:
+    """Give the rule of a start that only the filters ask for: what takes writes stays as it is.
+
+    Its records of here would be cut off, and nobody asked for that. So it is for a topic that was
+    stopped in another mirror. One of no mirror is taken by the first look with new filters, which
+    are about what is there then, and by no later one: that one was let go of since.
+    """
+
+    def decide(image: ClusterImage, name: TopicName) -> tuple[Change, ...]:
+        changes = start(image, name)
+        topic = image.topics.get(name)
+        if not changes or topic is None or not (topic.mirror or is_newer(name)):
+            return changes
+        stopped = f", since mirror {topic.mirror.mirror} was stopped for it" if topic.mirror else ""
+        raise ApiError(
+            ErrorCode.TOPIC_ALREADY_EXISTS,
+            f"Topic {name} takes writes here{stopped}: it matches topics.include, but is started "
+            f"by an operator only (kafka-cluster-mirrors.sh --start --mirror {mirror} --topics "
+            f"'{name}'), as what was written here would be cut off. To leave it as it is, add it "
+            "to topics.exclude.",
+        )
+
+    return decide
 
 
 def config_changes(

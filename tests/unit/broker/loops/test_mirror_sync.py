@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.mirrored_pair import Pair, mirrored_pair, until
+from support.batches import batch
+from support.mirrored_pair import Pair, create_mirror, mirrored_pair, until
 from twinlog.broker.loops import mirror_sync
 from twinlog.broker.loops.mirror_states import MirrorStates
 from twinlog.broker.loops.mirror_sync import MirrorSync
@@ -42,7 +43,9 @@ from twinlog.wire.messages.group_offsets import (
 )
 from twinlog.wire.messages.groups import FIND_COORDINATOR, FindCoordinatorRequest
 from twinlog.wire.messages.mirrors import (
+    DELETE_CLUSTER_MIRROR,
     DESCRIBE_CLUSTER_MIRRORS,
+    DeleteClusterMirrorRequest,
     DescribeClusterMirrorsRequest,
 )
 from twinlog.wire.messages.topics import (
@@ -104,6 +107,28 @@ async def test_new_topics_that_the_patterns_want_are_found_and_partitions_grow(
         await pair.until_level("a1", 2)
         here = pair.destination.server._partitions
         assert {p.of.topic for p in here if not p.of.topic.startswith("__")} == {"a1"}
+
+
+async def test_a_filter_takes_no_topic_that_takes_writes_not_even_one_of_a_mirror_that_is_gone(
+    tmp_path: Path,
+) -> None:
+    async with mirrored_pair(tmp_path, {"mirror.metadata.refresh.interval.ms": "50"}) as pair:
+        await pair.make_topic("t")
+        await pair.produce("t", 2)
+        await pair.create()
+        await pair.start("t")
+        await pair.until_level("t")
+        address = {"bootstrap.servers": str(pair.source.address), "topics.include": ".*"}
+        assert not (await create_mirror(pair.destination, "n", address)).error_code
+        await until_told(pair, "belongs to mirror m", of="n")
+        await pair.stop("t")
+        await pair.until_state("STOPPED", "t")
+        await until_told(pair, "takes writes here, since mirror m was stopped for it", of="n")
+        request = DeleteClusterMirrorRequest(mirror_name="m")
+        assert not (await pair.destination.ask(DELETE_CLUSTER_MIRROR, request)).error_code
+        await until_told(pair, "Topic t takes writes here: it matches", of="n")
+        written = await pair.destination.produce("t", batch(2))
+        assert (written.error_code, written.base_offset) == (0, 5)  # behind the producer reset
 
 
 async def test_what_new_filters_find_first_is_not_newer_though_the_mirror_was_not_told_of_them_yet(
@@ -214,9 +239,9 @@ async def test_a_topic_that_cannot_grow_is_told_and_holds_up_no_other(
         await until_told(pair, "a: no more")
 
 
-async def until_told(pair: Pair, error: str) -> None:
+async def until_told(pair: Pair, error: str, *, of: str = "m") -> None:
     async def is_told() -> bool:
-        request = DescribeClusterMirrorsRequest()
+        request = DescribeClusterMirrorsRequest(mirror_names=(of,))
         answer = await pair.destination.ask(DESCRIBE_CLUSTER_MIRRORS, request)
         return any(error in (task.error or "") for task in answer.mirrors[0].tasks)
 

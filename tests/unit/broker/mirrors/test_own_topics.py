@@ -3,15 +3,18 @@
 from collections.abc import Mapping
 from uuid import UUID
 
+import pytest
+
 from twinlog.broker.mirrors.own_topics import (
     config_changes,
     desired_state,
+    filter_rule,
     known_topic_settings,
     newer_topics,
     own_topics,
     taken_over,
 )
-from twinlog.cluster.changes import TopicConfigSet, TopicSet
+from twinlog.cluster.changes import TopicConfigSet, TopicMirrorSet, TopicSet
 from twinlog.cluster.facts import DesiredState as AskedState
 from twinlog.cluster.facts import MirrorFact, MirrorTopicFact, PartitionFact, TopicFact
 from twinlog.cluster.image import ClusterImage
@@ -93,3 +96,19 @@ def test_a_topic_that_was_looked_for_and_not_found_is_newer_than_the_look() -> N
     assert not newer_topics(MirrorFact("m", {}, "c"))("a1")
     assert not newer_topics(MirrorFact("m", {}, "c", ("", "__.*")))("a1")
     assert not newer_topics(None)("a1")
+
+
+def test_a_filter_starts_what_is_not_here_and_what_is_of_no_mirror_at_its_first_look() -> None:
+    made = (TopicMirrorSet(TopicName("t"), MirrorTopicFact("n", AskedState.MIRRORING)),)
+    image = image_of(("stopped", AskedState.STOPPED, {}), ("free", None, {}))
+    first = filter_rule(lambda *_: made, "n", lambda _: False)
+    later = filter_rule(lambda *_: made, "n", lambda _: True)
+    for name in ("absent", "free"):
+        assert first(image, TopicName(name)) == made
+    assert later(image, TopicName("absent")) == made
+    for rule, name in ((first, "stopped"), (later, "stopped"), (later, "free")):
+        with pytest.raises(ApiError, match=f"Topic {name} takes writes here") as refused:
+            rule(image, TopicName(name))
+        assert refused.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
+        assert f"--start --mirror n --topics '{name}'" in refused.value.why
+    assert filter_rule(lambda *_: (), "n", lambda _: True)(image, TopicName("free")) == ()
