@@ -122,12 +122,13 @@ async def wait(cluster: Cluster, options: argparse.Namespace) -> int:
 
 async def wait_after(cluster: Cluster, options: argparse.Namespace) -> int:
     """Wait for what --start, --stop, --pause or --resume asked for."""
-    mirror = await mirror_called(cluster, options.mirror)
+    state = STATE_AFTER[options.action]
+    # A filter may have left some of those that are meant stopped.
+    mirror = await mirror_called(cluster, options.mirror, (state,))
     is_meant = matcher(words(options.topics) or (EVERY_TOPIC,), words(options.exclude))
     topics = [name for name in mirror.topic_names or () if is_meant(name)]
     if not topics:
         return EXIT_OK
-    state = STATE_AFTER[options.action]
     # After a start, MIRRORING alone says little: what counts is that nothing is left to come.
     goal = Goal(state if options.state or state != MIRRORING else None)
     return await wait_for(cluster, options.mirror, topics, goal, timeout_ms=options.timeout_ms)

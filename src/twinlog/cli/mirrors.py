@@ -3,21 +3,28 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from twinlog.cli.cluster import Cluster, cluster_of
 from twinlog.cli.failures import EXIT_FAILED, EXIT_OK, expect_ok, sentence
-from twinlog.cli.mirror_asking import listed, matching, mirror_called, some_matching, words
+from twinlog.cli.mirror_asking import (
+    listed,
+    matching,
+    mirror_called,
+    patterns_of,
+    some_matching,
+    words,
+)
 from twinlog.cli.mirror_flags import WAIT, check_flags, mirrors_parser
 from twinlog.cli.mirror_plan import plan_stop
 from twinlog.cli.mirror_promote import promote
 from twinlog.cli.mirror_tables import FailedView, ListView, PartitionRow, StateView, TasksView
 from twinlog.cli.mirror_verify import verify
-from twinlog.cli.mirror_wait import STATE_AFTER, wait, wait_after
+from twinlog.cli.mirror_wait import STATE_AFTER, STOPPED, wait, wait_after
 from twinlog.cli.text_files import text_of
-from twinlog.config.mirror import MIRROR
+from twinlog.config.mirror import MIRROR, TOPICS_EXCLUDE, matcher
 from twinlog.config.mirror_broker import MIRROR_FAILED_RETRY_MAX_ATTEMPTS
 from twinlog.config.read import read_settings
 from twinlog.wire.messages import mirrors
@@ -101,6 +108,7 @@ async def _start(cluster: Cluster, options: argparse.Namespace) -> int:
         ),
     )
     started, code = _topics_done(answer, options)
+    await _tell_left_out(cluster, options, {topic.topic_name for topic in answer.topics})
     if started:
         print(f"Started {len(started)} topic(s) in mirror {options.mirror}:{_bracketed(started)}")
     elif code == EXIT_OK:
@@ -109,6 +117,31 @@ async def _start(cluster: Cluster, options: argparse.Namespace) -> int:
             "for auto-discovery."
         )
     return code
+
+
+async def _tell_left_out(
+    cluster: Cluster, options: argparse.Namespace, told: Collection[str]
+) -> None:
+    """Tell of stopped topics that are meant, and of which the answer to a start says nothing."""
+    is_meant = matcher(words(options.topics), words(options.exclude))
+    mirror = await mirror_called(cluster, options.mirror, (STOPPED,))
+    left_out = [name for name in mirror.topic_names or () if is_meant(name) and name not in told]
+    if not left_out:
+        return
+    (patterns,) = await patterns_of(cluster, options.mirror, (TOPICS_EXCLUDE,))
+    is_excluded = matcher(patterns, ())
+    excluded = sorted(filter(is_excluded, left_out))
+    if excluded:
+        print(
+            f"Not started, since topics.exclude of mirror {options.mirror} matches: "
+            f"{_bracketed(excluded)}. A stop puts there what it was given: start them by the same "
+            "names and patterns, or alter topics.exclude (kafka-configs.sh --entity-type "
+            "cluster-mirrors)",
+            file=sys.stderr,
+        )
+    unseen = sorted(set(left_out) - set(excluded))
+    if unseen:
+        print(f"Not started, since the source shows none: {_bracketed(unseen)}", file=sys.stderr)
 
 
 async def _stop(cluster: Cluster, options: argparse.Namespace) -> int:

@@ -97,11 +97,15 @@ def test_behind_an_action_it_waits_until_that_is_done(
     ran = command(mirrored, f"--{action}", "--topics", "orders", "--wait")
     assert ran.code == 0, ran.err
     assert ran.out.splitlines()[-1] == f"Mirror m: 1 partition(s) in {told}"
+    asked = mirrored.asked_for(mirrors.ListClusterMirrorsRequest)[-1]
+    assert asked.desired_state_filter == (told.split()[1],)
 
 
 def test_behind_a_start_that_found_nothing_there_is_nothing_to_wait_for(
     mirrored: AnsweringBroker,
 ) -> None:
+    listed = mirrors.ListedMirror(mirror_name="m", source_bootstrap="s:1")
+    mirrored.on(mirrors.LIST_CLUSTER_MIRRORS, mirrors.ListClusterMirrorsResponse(mirrors=(listed,)))
     mirrored.on(mirrors.START_MIRROR_TOPICS, mirrors.MirrorTopicsResponse())
     ran = command(mirrored, "--start", "--topics", "later.*", "--wait")
     assert ran.code == 0

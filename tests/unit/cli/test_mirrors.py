@@ -164,6 +164,7 @@ def test_a_refusal_gives_the_brokers_words_and_the_next_step(
 
 
 def test_start_sends_patterns_and_names_what_was_started(broker: AnsweringBroker) -> None:
+    broker.on(mirrors.LIST_CLUSTER_MIRRORS, LISTED)
     broker.on(mirrors.START_MIRROR_TOPICS, results("b", "a"))
     ran = mirrors_command(
         broker, "--start", "--mirror", "m", "--topics", "a, b.*", "--exclude", "bad"
@@ -175,6 +176,7 @@ def test_start_sends_patterns_and_names_what_was_started(broker: AnsweringBroker
 
 
 def test_start_without_a_match_yet_says_that_the_patterns_are_kept(broker: AnsweringBroker) -> None:
+    broker.on(mirrors.LIST_CLUSTER_MIRRORS, LISTED)
     broker.on(mirrors.START_MIRROR_TOPICS, results())
     ran = mirrors_command(broker, "--start", "--mirror", "m", "--topics", "later.*")
     assert ran.code == 0
@@ -183,7 +185,27 @@ def test_start_without_a_match_yet_says_that_the_patterns_are_kept(broker: Answe
     )
 
 
+def test_start_names_the_stopped_topics_that_are_meant_and_stay_stopped(
+    broker: AnsweringBroker,
+) -> None:
+    broker.on(mirrors.LIST_CLUSTER_MIRRORS, LISTED)
+    broker.on(mirrors.START_MIRROR_TOPICS, results("orders"))
+    exclude = DescribedConfig(name="topics.exclude", value="__.*,payments|pennies")
+    described = DescribedResource(resource_type=64, resource_name="m", configs=(exclude,))
+    broker.on(DESCRIBE_CONFIGS, DescribeConfigsResponse(results=(described,)))
+    ran = mirrors_command(broker, "--start", "--mirror", "m", "--topics", "orders,pay.*")
+    assert (ran.code, ran.out) == (0, "Started 1 topic(s) in mirror m:[orders]\n")
+    left_out, unseen = ran.err.splitlines()
+    assert left_out.startswith(
+        "Not started, since topics.exclude of mirror m matches: [payments]. A stop puts there"
+    )
+    assert unseen == "Not started, since the source shows none: [paychecks]"
+    asked = broker.asked_for(mirrors.ListClusterMirrorsRequest)[-1]
+    assert asked.desired_state_filter == ("STOPPED",)
+
+
 def test_one_topic_that_fails_is_told_and_is_code_1(broker: AnsweringBroker) -> None:
+    broker.on(mirrors.LIST_CLUSTER_MIRRORS, LISTED)
     broker.on(mirrors.START_MIRROR_TOPICS, results("a", failed=("b",)))
     ran = mirrors_command(broker, "--start", "--mirror", "m", "--topics", "a,b")
     assert (ran.code, ran.out) == (1, "Started 1 topic(s) in mirror m:[a]\n")

@@ -43,7 +43,11 @@ async def choose_topics(
     spelt_out = [name for name in map(TopicName, patterns) if name in seen and is_excluded(name)]
     for name in [*map(TopicName, names), *spelt_out]:
         if is_excluded(name):
-            why = f"topic {name} matches topics.exclude of the mirror"
+            why = (
+                f"topic {name} matches topics.exclude of the mirror. A stop puts there what it was "
+                "given: start it by the same pattern, or alter topics.exclude (kafka-configs.sh "
+                "--entity-type cluster-mirrors)"
+            )
             refused[name] = ApiError(ErrorCode.INVALID_REQUEST, why)
         elif name in seen:
             chosen[name] = seen[name]
