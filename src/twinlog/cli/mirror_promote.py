@@ -113,9 +113,9 @@ class _Promotion:
         code = await stop(self._decided_at)
         if code != EXIT_OK:
             return code
-        left_ms = max(STOP_WAIT_MS_MIN, self._deadline.left_ms)
+        deadline = Deadline(max(STOP_WAIT_MS_MIN, self._deadline.left_ms))
         goal = Goal(STOPPED)
-        code = await wait_for(self._cluster, self._mirror, self._topics, goal, timeout_ms=left_ms)
+        code = await wait_for(self._cluster, self._mirror, self._topics, goal, deadline)
         return code if code != EXIT_OK else await self._proved(behind)
 
     async def _until_ready(self) -> list[GroupChange]:

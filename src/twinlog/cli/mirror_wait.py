@@ -14,12 +14,13 @@ from twinlog.cli.mirror_asking import (
     EVERY_TOPIC,
     described,
     mirror_called,
+    patterns_of,
     some_matching,
     words,
 )
 from twinlog.cli.mirror_tables import FAILED, PartitionRow
 from twinlog.cli.progress import ProgressBar
-from twinlog.config.mirror import matcher
+from twinlog.config.mirror import TOPICS_INCLUDE, matcher
 
 POLL_S: Final = 0.25
 UNANSWERED_MAX: Final = 40
@@ -101,6 +102,7 @@ class Deadline:
     """When waiting ends; made inside a running event loop."""
 
     def __init__(self, timeout_ms: int) -> None:
+        self.timeout_ms: Final = timeout_ms
         self._loop = asyncio.get_running_loop()
         self._at_s = self._loop.time() + timeout_ms / 1_000
 
@@ -113,11 +115,26 @@ class Deadline:
 async def wait(cluster: Cluster, options: argparse.Namespace) -> int:
     """Wait for a mirror's topics: those that are named, or all that it is to mirror."""
     goal = Goal(options.state)
+    deadline = Deadline(options.timeout_ms)
     is_named = bool(words(options.topics))
     states = EVERY_STATE if is_named or options.state else (MIRRORING,)
-    mirror = await mirror_called(cluster, options.mirror, states)
+    while True:
+        mirror = await mirror_called(cluster, options.mirror, states)
+        if is_named or mirror.topic_names or not deadline.left_ms:
+            break
+        (filters,) = await patterns_of(cluster, options.mirror, (TOPICS_INCLUDE,))
+        if not filters:  # nothing will come by itself
+            break
+        await asyncio.sleep(POLL_S)
+    if not is_named and not mirror.topic_names:
+        where = "is to be mirrored" if states == (MIRRORING,) else "is there"
+        raise CliError(
+            f"no topic of mirror {options.mirror} {where}: see what it has with "
+            f"kafka-cluster-mirrors.sh --describe --mirror {options.mirror}, and its "
+            f"{TOPICS_INCLUDE.name} with kafka-configs.sh --entity-type cluster-mirrors --describe"
+        )
     topics = some_matching(mirror, options.topics)
-    return await wait_for(cluster, options.mirror, topics, goal, timeout_ms=options.timeout_ms)
+    return await wait_for(cluster, options.mirror, topics, goal, deadline)
 
 
 async def wait_after(cluster: Cluster, options: argparse.Namespace) -> int:
@@ -131,19 +148,20 @@ async def wait_after(cluster: Cluster, options: argparse.Namespace) -> int:
         return EXIT_OK
     # After a start, MIRRORING alone says little: what counts is that nothing is left to come.
     goal = Goal(state if options.state or state != MIRRORING else None)
-    return await wait_for(cluster, options.mirror, topics, goal, timeout_ms=options.timeout_ms)
+    deadline = Deadline(options.timeout_ms)
+    return await wait_for(cluster, options.mirror, topics, goal, deadline)
 
 
 async def wait_for(
-    cluster: Cluster, mirror: str, topics: Collection[str], goal: Goal, *, timeout_ms: int
+    cluster: Cluster, mirror: str, topics: Collection[str], goal: Goal, deadline: Deadline
 ) -> int:
     """Wait until all partitions of the topics reach the goal; tell which did not, if any."""
-    deadline = Deadline(timeout_ms)
     progress = ProgressBar(sys.stderr)
     lag_max = 0
     try:
         while True:
-            standing = standing_of(await _looked(cluster, mirror, topics), goal)
+            rows = await _looked(cluster, mirror, topics)
+            standing = standing_of(rows, goal)
             if standing.is_reached or standing.lost or not deadline.left_ms:
                 break
             lag_max = max(lag_max, standing.lag)
@@ -162,7 +180,9 @@ async def wait_for(
         return EXIT_OK
     for line in lines_of(standing.lost or standing.missing):
         print(line, file=sys.stderr)
-    why = "will not get there by itself" if standing.lost else f"not within {timeout_ms} ms"
+    why = (
+        "will not get there by itself" if standing.lost else f"not within {deadline.timeout_ms} ms"
+    )
     print(f"Mirror {mirror}: {goal} was not reached: {standing}; {why}", file=sys.stderr)
     return EXIT_FAILED
 

@@ -1,6 +1,7 @@
 """--wait: by itself and behind another action, until the goal, the bound, or no hope."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,12 @@ from twinlog.cli import mirror_wait
 from twinlog.cli.mirror_tables import PartitionRow
 from twinlog.cli.mirror_wait import TOLD_MAX, Deadline, Goal, lines_of, standing_of
 from twinlog.wire.messages import mirrors
+from twinlog.wire.messages.configs import (
+    DESCRIBE_CONFIGS,
+    DescribeConfigsResponse,
+    DescribedConfig,
+    DescribedResource,
+)
 
 LEVEL = partition_of("MIRRORING", source_offset=9, destination_offset=9)
 BEHIND = partition_of("MIRRORING", source_offset=9, destination_offset=4)
@@ -48,6 +55,42 @@ def test_alone_it_waits_until_nothing_is_left_to_mirror(mirrored: AnsweringBroke
     assert asked.desired_state_filter == ("MIRRORING",)
 
 
+def test_a_mirror_with_filters_that_has_no_topic_yet_is_waited_for(
+    mirrored: AnsweringBroker,
+) -> None:
+    looks = [(), (), ("orders",)]
+
+    def listed(_: Any) -> mirrors.ListClusterMirrorsResponse:
+        names = looks.pop(0)
+        found = mirrors.ListedMirror(mirror_name="m", source_bootstrap="s:1", topic_names=names)
+        return mirrors.ListClusterMirrorsResponse(mirrors=(found,))
+
+    mirrored.on(mirrors.LIST_CLUSTER_MIRRORS, listed)
+    mirrored.on(DESCRIBE_CONFIGS, filters_are("orders"))
+    describes(mirrored, [LEVEL])
+    ran = command(mirrored, "--wait")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == "Mirror m: 1 partition(s) in state MIRRORING and lag 0\n"
+
+
+@pytest.mark.parametrize(("filters", "timeout_ms"), [("", "600000"), ("orders", "0")])
+def test_a_mirror_that_has_no_topic_and_gets_none_is_told_so(
+    mirrored: AnsweringBroker, filters: str, timeout_ms: str
+) -> None:
+    listed = mirrors.ListedMirror(mirror_name="m", source_bootstrap="s:1")
+    mirrored.on(mirrors.LIST_CLUSTER_MIRRORS, mirrors.ListClusterMirrorsResponse(mirrors=(listed,)))
+    mirrored.on(DESCRIBE_CONFIGS, filters_are(filters))
+    ran = command(mirrored, "--wait", "--timeout-ms", timeout_ms)
+    assert (ran.code, ran.out) == (1, "")
+    assert "no topic of mirror m is to be mirrored: see what it has with" in ran.err
+
+
+def filters_are(include: str) -> DescribeConfigsResponse:
+    config = DescribedConfig(name="topics.include", value=include)
+    described = DescribedResource(resource_type=64, resource_name="m", configs=(config,))
+    return DescribeConfigsResponse(results=(described,))
+
+
 def test_a_state_is_waited_for_whatever_the_lag(mirrored: AnsweringBroker) -> None:
     describes(mirrored, [LEVEL], [STOPPED])
     ran = command(mirrored, "--wait", "--state", "STOPPED", "--topics", "ord.*")
@@ -63,6 +106,13 @@ def test_the_bound_is_code_1_and_names_what_is_missing(mirrored: AnsweringBroker
         "Mirror m: state MIRRORING and lag 0 was not reached: 0 of 1 partition(s), lag 5; "
         "not within 0 ms\n"
     )
+
+
+def test_a_topic_that_left_the_mirror_meanwhile_is_named(mirrored: AnsweringBroker) -> None:
+    describes(mirrored, [])
+    ran = command(mirrored, "--wait", "--timeout-ms", "0")
+    assert ran.code == 1
+    assert "mirror m has no partition of orders\n" in ran.err
 
 
 def test_what_is_failed_for_good_is_not_waited_for(mirrored: AnsweringBroker) -> None:
