@@ -180,6 +180,9 @@ async def wait_for(
         return EXIT_OK
     for line in lines_of(standing.lost or standing.missing):
         print(line, file=sys.stderr)
+    gone = sorted(set(topics) - {row.topic for row in rows})
+    if gone:
+        print(f"mirror {mirror} has no partition of {', '.join(gone[:TOLD_MAX])}", file=sys.stderr)
     why = (
         "will not get there by itself" if standing.lost else f"not within {deadline.timeout_ms} ms"
     )
