@@ -63,8 +63,11 @@ class Following:
     bump_asked: LeaderEpoch = NO_EPOCH
 
     @classmethod
-    def of(cls, aligned: Aligned, turn: int, lag: LagInputs, beginning: Beginning) -> "Following":
+    def of(
+        cls, aligned: Aligned, turn: int, lag: LagInputs, beginning: Beginning, now_ms: int
+    ) -> "Following":
         """Follow from where an alignment has come to its end."""
+        lag.answered(aligned.source.end, aligned.local.end, now_ms)
         return cls(
             node=aligned.node,
             source_epoch=aligned.source.leader_epoch,

@@ -31,9 +31,13 @@ class LagInputs:
         self.destination_offset = destination_offset
         self.answered_at_ms = now_ms
 
+    def forget_source(self) -> None:
+        """Note that the source's offset is not known any more: it was not asked for a while."""
+        self.source_offset = NO_OFFSET
+
     def unchanged(self, at_ms: int) -> None:
         """Note that the source had nothing new then: it leaves that out of its answers."""
-        if at_ms > self.answered_at_ms >= 0:
+        if at_ms > self.answered_at_ms >= 0 and self.source_offset != NO_OFFSET:
             self.answered(self.source_offset, self.destination_offset, at_ms)
 
     def appended(self, record_count: int, byte_count: int) -> None:

@@ -162,6 +162,9 @@ class PartitionMirror:
         if self._saving is not None:
             return effects  # once that is committed, ``_go_on`` looks again
         self._saving = state
+        if state in ALIGNING and self.state not in ALIGNING:
+            # Before the state is seen: by what it told long ago we would pass for level with it.
+            self.lag.forget_source()
         effects.append(self.standing.leave_for(state))
         return effects
 
@@ -330,7 +333,7 @@ class PartitionMirror:
         if self.state == MirrorState.LOG_ALIGNMENT:
             return self._save(MirrorState.MIRRORING)
         self._alignment = None
-        self._following = Following.of(aligned, self.turn, self.lag, self.beginning)
+        self._following = Following.of(aligned, self.turn, self.lag, self.beginning, self._now_ms)
         return [*self._following.begin(), self._following.fetch()]
 
     # Following

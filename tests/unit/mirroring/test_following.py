@@ -107,5 +107,6 @@ def test_a_log_that_was_emptied_is_not_compared_by_the_epoch_it_remembers() -> N
     """The source would call them parted, and the next comparison would not, for ever."""
     facts = LogFacts(Offset(21), Offset(21), (EpochStart(LeaderEpoch(12), Offset(21)),))
     source = SourceFacts(LeaderEpoch(22), Offset(21), Offset(46))
-    machine = Following.of(Aligned(BrokerId(1), source, facts), 1, LagInputs(), Beginning())
+    machine = Following.of(Aligned(BrokerId(1), source, facts), 1, LagInputs(), Beginning(), 9)
     assert machine.fetch().last_fetched_epoch == NO_EPOCH
+    assert (machine.lag.records, machine.lag.answered_at_ms) == (25, 9)
