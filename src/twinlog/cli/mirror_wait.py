@@ -48,7 +48,8 @@ class Goal:
     def is_reached_by(self, row: PartitionRow) -> bool:
         """Tell whether a partition is there."""
         if self.state is None:
-            return row.state == MIRRORING and row.lag == 0
+            # A source that is dark may have more than it told last.
+            return row.state == MIRRORING and row.lag == 0 and not row.lag_ms
         return row.state == self.state
 
     def is_lost_for(self, row: PartitionRow) -> bool:
@@ -90,12 +91,19 @@ def lines_of(rows: Sequence[PartitionRow]) -> list[str]:
     """Say of each partition where it stands; of many, only of the first."""
     told = [
         f"{row.topic}-{row.partition} is {row.state}"
-        f"{'' if row.lag is None else f', lag {row.lag}'}"
+        f"{_lag_of(row)}"
         f"{f': {row.error_message}' if row.error_message else ''}"
         for row in rows[:TOLD_MAX]
     ]
     more = len(rows) - TOLD_MAX
     return [*told, f"and {more} more partition(s)"] if more > 0 else told
+
+
+def _lag_of(row: PartitionRow) -> str:
+    if row.lag is None:
+        return ""
+    is_dark = row.state == MIRRORING and row.lag == 0 and row.lag_ms
+    return f", lag {row.lag}" + (f" as of {row.lag_ms} ms ago" if is_dark else "")
 
 
 class Deadline:

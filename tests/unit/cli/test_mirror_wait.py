@@ -41,9 +41,11 @@ def command(broker: AnsweringBroker, *arguments: str) -> Ran:
     return run_command(["mirrors", *at, *arguments])
 
 
-def row(state: str, lag: int | None = None, retry_attempt: int = 0) -> PartitionRow:
+def row(
+    state: str, lag: int | None = None, retry_attempt: int = 0, lag_ms: int | None = None
+) -> PartitionRow:
     source, here = (None, None) if lag is None else (100 + lag, 100)
-    return PartitionRow("m", "t", 0, source, here, state, retry_attempt, None)
+    return PartitionRow("m", "t", 0, source, here, state, retry_attempt, None, lag_ms=lag_ms)
 
 
 def test_alone_it_waits_until_nothing_is_left_to_mirror(mirrored: AnsweringBroker) -> None:
@@ -174,6 +176,10 @@ def test_a_broker_that_loads_is_asked_again_within_bounds(mirrored: AnsweringBro
 
 def test_a_goal_is_a_state_or_that_nothing_is_left() -> None:
     assert Goal().is_reached_by(row("MIRRORING", 0))
+    assert Goal().is_reached_by(row("MIRRORING", 0, lag_ms=0))
+    dark = row("MIRRORING", 0, lag_ms=7_000)
+    assert not Goal().is_reached_by(dark)
+    assert lines_of([dark]) == ["t-0 is MIRRORING, lag 0 as of 7000 ms ago"]
     assert not Goal().is_reached_by(row("MIRRORING", 3))
     assert not Goal().is_reached_by(row("MIRRORING"))
     assert not Goal().is_reached_by(row("PAUSED", 0))
