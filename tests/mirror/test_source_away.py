@@ -4,6 +4,7 @@ from typing import Final
 
 import pytest
 
+from support.cluster_admin import admin_of
 from support.kafka_node import KafkaNode
 from support.log_bytes import batches_of
 from support.mirror import Mirror, Partition, producing
@@ -94,6 +95,28 @@ def test_a_half_open_connection_is_given_up_and_mirroring_goes_on(
     mirror.await_caught_up(partitions, timeout_s=30)
     mirror.assert_equal(partitions)
     mirror.await_states(partitions, "MIRRORING")
+
+
+def test_a_topic_made_again_while_its_source_was_out_of_reach_is_not_mixed_with_its_copy(
+    proxied: ProxiedKafka, twinlog: TwinlogProcess, fresh: str
+) -> None:
+    mirror, partitions = _begun(proxied, twinlog, fresh)
+    before = {of: _contents(twinlog, of) for of in partitions}
+    proxied.proxy.cut()
+    admin = admin_of(proxied.node)
+    admin.delete_topics([fresh])[fresh].result(timeout=20)
+    wait_until(
+        lambda: not proxied.node.partition_folder(fresh, 0).exists(), "it is deleted over there"
+    )
+    proxied.node.create_topic(fresh, partitions=2)
+    _produce(proxied.node, fresh, 300)  # nothing is odd about its end, start or leader epoch
+    proxied.proxy.heal()
+    mirror.await_states(partitions, "FAILED")
+    assert {of: _contents(twinlog, of) for of in partitions} == before
+
+
+def _contents(twinlog: TwinlogProcess, of: Partition) -> list[bytes]:
+    return [batch.content for batch in batches_of(twinlog.partition_folder(*of))]
 
 
 def test_the_lag_is_told_while_records_wait_and_is_none_when_they_are_here(

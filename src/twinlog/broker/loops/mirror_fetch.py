@@ -58,6 +58,12 @@ _SESSION_ERRORS: Final = (
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
     ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
 )
+_GONE_OR_ANOTHER: Final = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.INCONSISTENT_TOPIC_ID,
+)
+"""After which the topics are looked at at once: it may have been deleted, or made again."""
 
 
 class MirrorFetch:
@@ -103,6 +109,8 @@ class MirrorFetch:
             return
         try:
             connection = await self._connected()
+            if not plan:
+                return
             version = connection.version_of(FETCH)
             planned = plan.next(self._id_of if version >= IDS_SINCE else _no_id)
             if not planned.uses_ids:
@@ -162,6 +170,8 @@ class MirrorFetch:
             self._fetcher.plan.drop(of)
         elif fetched.error_code:
             code, why = fetched.error_code, f"the source's answer to a fetch of {of} from "
+            if code in _GONE_OR_ANOTHER:
+                self._work.status.refresh_wanted.set()
             why = with_lacking(
                 f"{why}{order.offset}", self._work.source.security, code, READ, of.topic
             )
@@ -244,7 +254,15 @@ class MirrorFetch:
                 await self._fetcher.wake.wait()
 
     def _id_of(self, topic: TopicName) -> TopicId:
-        return self._work.source.topic_id(topic)
+        """Give a topic's id here, which it has from the source; under another it is another topic.
+
+        None is given where the source has told that it keeps none.
+        """
+        known = self._work.source.peers.metadata.topics.get(topic)
+        here = self._work.facts.image.topics.get(topic)
+        if here is None or (known is not None and known.topic_id == NO_TOPIC_ID):
+            return NO_TOPIC_ID
+        return here.id
 
     # Connection
 
@@ -258,7 +276,28 @@ class MirrorFetch:
             await self._close()
             connection = await self._work.source.open_fetcher(self._node, self._number)
             self._connection = connection
+            if connection.version_of(FETCH) < IDS_SINCE:
+                await self._refuse_others()
         return connection
+
+    async def _refuse_others(self) -> None:
+        """Leave out topics that were made again while there was no connection.
+
+        By the name, in the same leader epoch and at the same offset, nothing would tell them apart.
+        """
+        source, orders = self._work.source, tuple(self._fetcher.plan.orders)
+        topics = {of.topic for of, _ in orders}
+        if all(source.topic_id(topic) == NO_TOPIC_ID for topic in topics):
+            return  # it has no ids to tell
+        await source.peers.refresh(topics)
+        for of, order in orders:
+            receiver = self._work.receivers.get(of)
+            here, there = self._id_of(of.topic), source.topic_id(of.topic)
+            if receiver is not None and there not in (here, NO_TOPIC_ID):
+                why = f"topic {of.topic} of the source has another id now, {there}"
+                code = ErrorCode.INCONSISTENT_TOPIC_ID
+                self._work.status.refresh_wanted.set()
+                receiver.deliver(on.SourceRefused(code, why, order.turn))
 
     async def _failed(self, error: PeerUnavailable | ApiError) -> None:
         """Tell, look whether other brokers lead now, and try again later.

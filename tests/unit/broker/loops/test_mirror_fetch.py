@@ -17,6 +17,8 @@ from twinlog.broker.loops import mirror_fetch as module
 from twinlog.broker.loops.mirror_fetch import MirrorFetch
 from twinlog.broker.mirrors.work import Fetcher
 from twinlog.broker.waiting import Waiting
+from twinlog.cluster.changes import TopicSet
+from twinlog.cluster.facts import TopicFact
 from twinlog.mirroring import events as on
 from twinlog.mirroring.effects import FetchFrom
 from twinlog.model.errors import ErrorCode
@@ -60,6 +62,9 @@ class Fetching:
         self.heard = [bench.listen("t", partition) for partition in range(2)]
         self.loop = MirrorFetch(bench.work, BrokerId(NODE), 0, self.fetcher)
         self.bench = bench
+        self.source = source
+        topic = TopicFact(TopicName("t"), TopicId(UUID(int=42)), ())
+        bench.facts.image = bench.facts.image.with_change(TopicSet(topic))
         source.on(FETCH, self._fetched)
         for partition in range(2):
             self.fetcher.plan.put(of(partition), order())
@@ -135,10 +140,44 @@ async def test_who_waits_for_the_records_is_answered_before_more_are_asked_for_u
 
 async def test_topics_are_named_when_the_source_gives_no_ids(tmp_path: Path) -> None:
     async with fetching(tmp_path) as made:
-        made.bench.source.peers.metadata.topics.clear()
+        made.source.topics["t"] = (UUID(int=0), [3, 4])
+        await made.bench.source.peers.refresh([TopicName("t")])
         made.give(by_id=False)
         await made.loop.step()
         assert made.requests[0].topics[0].topic == "t"
+
+
+@pytest.mark.parametrize("there", [UUID(int=43), None], ids=["made again", "not there"])
+async def test_a_topic_is_asked_for_by_the_id_it_has_here_whatever_has_its_name_there(
+    tmp_path: Path, there: UUID | None
+) -> None:
+    async with fetching(tmp_path) as made:
+        if there is None:
+            made.bench.source.peers.metadata.topics.clear()
+        else:
+            made.source.topics["t"] = (there, [3, 4])
+            await made.bench.source.peers.refresh([TopicName("t")])
+        made.give()
+        await made.loop.step()
+        assert [topic.topic_id.int for topic in made.requests[0].topics] == [42]
+
+
+async def test_where_names_are_all_a_fetch_can_tell_another_topic_is_left_out(
+    tmp_path: Path,
+) -> None:
+    async with fetching(tmp_path, version=12) as made:
+        made.give(by_id=False)
+        await made.loop.step()
+        await made.loop._close()
+        made.source.topics["t"] = (UUID(int=43), [3, 4])
+        for heard in made.heard:
+            heard.events.clear()
+        await made.loop.step()
+        for heard in made.heard:
+            (event,) = heard.events
+            assert isinstance(event, on.SourceRefused)
+            assert event.code == ErrorCode.INCONSISTENT_TOPIC_ID
+        assert made.bench.work.status.refresh_wanted.is_set()
 
 
 async def test_errors_and_divergence_go_to_their_partition(tmp_path: Path) -> None:
