@@ -125,6 +125,12 @@ def check_flags(options: argparse.Namespace) -> None:
             raise UsageError(f"--{flag.replace('_', '-')} goes with {known} only")
     _check_waiting(options)
     _check_shown(options)
+    for piece in (*words(options.topics), *words(options.exclude)):
+        if piece.count("{") != piece.count("}"):
+            raise UsageError(
+                f"{piece!r} is a piece of a regular expression with a comma, which separates "
+                "patterns: write x{1,3} as xx?x?"
+            )
     try:
         matcher(words(options.topics), words(options.exclude))
     except SettingsError as error:

@@ -72,6 +72,7 @@ def results(*names: str, failed: tuple[str, ...] = ()) -> MirrorTopicsResponse:
         (["--list", "--desired-state", "FAILED"], "there are MIRRORING, PAUSED, STOPPED"),
         (["--stop", "--mirror", "m", "--topics", "a", "--exclude", "b"], "--exclude goes with"),
         (["--start", "--mirror", "m", "--topics", "a("], "'a(' is not a regular expression"),
+        (["--start", "--mirror", "m", "--topics", "a{1,3}"], "'a{1' is a piece of a regular"),
         (["--list", "--mirror-config", "f"], "--mirror-config goes with --create only"),
         (["--list", "--wait"], "--wait goes with --start and --resume and --pause and --stop"),
         (["--wait"], "--wait needs --mirror NAME"),
