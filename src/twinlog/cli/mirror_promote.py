@@ -71,6 +71,14 @@ def beyond_the_stop(rows: Sequence[PartitionRow], there: Mapping[Place, Bounds])
     return told
 
 
+def _tell(lines: Sequence[str], of: str) -> None:
+    """Print the first lines, and how many more there are."""
+    for line in lines[:TOLD_MAX]:
+        print(line, file=sys.stderr)
+    if len(lines) > TOLD_MAX:
+        print(f"and {len(lines) - TOLD_MAX} more {of}", file=sys.stderr)
+
+
 async def promote(cluster: Cluster, options: argparse.Namespace, stop: Stop) -> int:
     """Wait for lag 0 and a last sync of the groups, stop, and see that nothing was left behind."""
     mirror = await mirror_called(cluster, options.mirror)
@@ -108,8 +116,7 @@ class _Promotion:
             behind = await self._until_ready()
         finally:
             self._progress.clear()
-        for change in behind[:TOLD_MAX]:
-            print(f"not in step: {change}", file=sys.stderr)
+        _tell([f"not in step: {change}" for change in behind], "group offset(s)")
         code = await stop(self._decided_at)
         if code != EXIT_OK:
             return code
@@ -186,8 +193,7 @@ class _Promotion:
         """See whether the source has gone on while it was stopped."""
         rows = await described(self._cluster, self._mirror, self._topics)
         left = beyond_the_stop(rows, await self._bounds(self._source, rows, "at the source"))
-        for line in left[:TOLD_MAX]:
-            print(line, file=sys.stderr)
+        _tell(left, "partition(s)")
         if left:
             return EXIT_FAILED
         groups = f"{len(behind)} group offset(s) not in step" if behind else "groups in step"

@@ -201,3 +201,12 @@ def test_what_is_beyond_the_stop_is_counted_where_it_is_known() -> None:
     assert beyond_the_stop([row], {}) == []
     (told,) = beyond_the_stop([row], {("t", 0): Bounds(0, 8)})
     assert told.startswith("t-0: the source has 3 record(s) more, from offset 5 on")
+
+
+def test_of_many_lines_the_first_are_told_and_how_many_more_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    mirror_promote._tell(["line"] * mirror_promote.TOLD_MAX, "partition(s)")
+    assert capsys.readouterr().err.splitlines() == ["line"] * mirror_promote.TOLD_MAX
+    mirror_promote._tell(["line"] * (mirror_promote.TOLD_MAX + 2), "partition(s)")
+    assert capsys.readouterr().err.splitlines()[-1] == "and 2 more partition(s)"
