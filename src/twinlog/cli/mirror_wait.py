@@ -48,8 +48,9 @@ class Goal:
     def is_reached_by(self, row: PartitionRow) -> bool:
         """Tell whether a partition is there."""
         if self.state is None:
-            # A source that is dark may have more than it told last.
-            return row.state == MIRRORING and row.lag == 0 and not row.lag_ms
+            # A source that is dark, or cannot be followed now, may have more than it told last.
+            is_current = not row.lag_ms and not row.error_message
+            return row.state == MIRRORING and row.lag == 0 and is_current
         return row.state == self.state
 
     def is_lost_for(self, row: PartitionRow) -> bool:

@@ -1,6 +1,7 @@
 """--wait: by itself and behind another action, until the goal, the bound, or no hope."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -179,6 +180,7 @@ def test_a_goal_is_a_state_or_that_nothing_is_left() -> None:
     assert Goal().is_reached_by(row("MIRRORING", 0, lag_ms=0))
     dark = row("MIRRORING", 0, lag_ms=7_000)
     assert not Goal().is_reached_by(dark)
+    assert not Goal().is_reached_by(replace(row("MIRRORING", 0), error_message="fenced"))
     assert lines_of([dark]) == ["t-0 is MIRRORING, lag 0 as of 7000 ms ago"]
     assert not Goal().is_reached_by(row("MIRRORING", 3))
     assert not Goal().is_reached_by(row("MIRRORING"))
