@@ -36,6 +36,8 @@ from twinlog.storage.settings import LogSettings
 
 ME = BrokerId(1)
 NOBODY = Address("127.0.0.1", 1)
+SOURCE_ID = "source-cluster"
+"""What the scripted source calls itself."""
 
 
 class States:
@@ -44,11 +46,14 @@ class States:
     def __init__(self) -> None:
         self.shard = MirrorShard()
         self.failures: list[ApiError] = []
+        self.timeout_s = 0.0
+        """What the last command was given."""
 
     async def run(
         self, key: str, command: Callable[[MirrorShard, int], Outcome[Any]], *, timeout_s: float
     ) -> Any:
         """Run a command, or fail with the next failure that was prepared."""
+        self.timeout_s = timeout_s
         if self.failures:
             raise self.failures.pop(0)
         outcome = command(self.shard, 0)
@@ -135,7 +140,7 @@ class Bench:
         self.facts = BumpedFacts()
         self.waiting = Waiting()
         self.fetchers: list[tuple[BrokerId, int]] = []
-        self.source = SourceCluster("m", settings, ME, 0.5)
+        self.source = SourceCluster("m", settings, ME, 0.5, SOURCE_ID)
         self.work = MirrorWork(
             name="m",
             settings=settings,

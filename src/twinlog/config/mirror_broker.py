@@ -6,16 +6,15 @@ The names are KIP-1279's, but for ``mirror.audit.log``.
 from typing import Any, Final
 
 from twinlog.config.checks import at_least, between
-from twinlog.config.declare import Setting, Update
+from twinlog.config.declare import Setting, Settings, Update
 from twinlog.config.kinds import LONG_MAX, Kind
 
 MIRROR_COORDINATOR_WRITE_TIMEOUT_MS: Final = Setting(
     "mirror.coordinator.write.timeout.ms",
     Kind.INT,
     5_000,
-    "How long a record of __mirror_state may wait for the replicas.",
+    "How long a record of __mirror_state may wait for its commit, before it is tried again.",
     at_least(1),
-    is_idle=True,
 )
 MIRROR_COORDINATOR_APPEND_LINGER_MS: Final = Setting(
     "mirror.coordinator.append.linger.ms",
@@ -126,3 +125,8 @@ BROKER_SETTINGS: Final[tuple[Setting[Any], ...]] = (
     MIRROR_REPLICATION_THROTTLED_RATE,
     MIRROR_AUDIT_LOG,
 )
+
+
+def write_timeout_s(settings: Settings) -> float:
+    """Give ``mirror.coordinator.write.timeout.ms`` in seconds."""
+    return settings[MIRROR_COORDINATOR_WRITE_TIMEOUT_MS] / 1000

@@ -1,10 +1,14 @@
 """A metadata store in one SQLite file: for a broker that is a cluster of one.
 
 The file is in WAL mode with synchronous=FULL: a transaction that was acknowledged is on the disk,
-also after kill -9 or a power cut. It is locked for as long as it is open.
+also after kill -9 or a power cut. It is locked for as long as it is open. Mirrors' passwords are in
+it, so it is for the broker's own user alone.
 """
 
+import logging
+import os
 import sqlite3
+import stat
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,8 +32,11 @@ from twinlog.metastore.store import (
     prefix_end,
 )
 
+log = logging.getLogger(__name__)
+
 FILE_NAME: Final = "metadata.db"
 SCHEMA_VERSION: Final = 1
+PRIVATE: Final = 0o600
 APPLICATION_ID: Final = 0x54574C47  # "TWLG", in the file's header
 
 _SCHEMA: Final = (
@@ -55,6 +62,7 @@ class SqliteTable:
     def __init__(self, path: Path) -> None:
         """Open the file at ``path``, make it if it is absent, refuse one that is not ours."""
         self._path = path
+        _keep_private(path)
         try:
             self._db = sqlite3.connect(
                 path, isolation_level=None, timeout=0, check_same_thread=False
@@ -168,6 +176,33 @@ class SqliteTable:
         value = self._db.execute(query).fetchone()[0]
         assert isinstance(value, int), f"{query} gave {value!r}"
         return value
+
+
+def _keep_private(path: Path) -> None:
+    """Make the file, or take from others what they may do with it and with what lies beside it.
+
+    SQLite gives its write-ahead log the permissions of the file itself.
+    """
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE))
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be opened: {error.strerror}") from error
+    for file in (path, *(path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm"))):
+        if not file.exists():
+            continue
+        mode = stat.S_IMODE(file.stat().st_mode)
+        if not mode & ~PRIVATE:
+            continue
+        try:
+            file.chmod(PRIVATE)
+        except OSError as error:
+            fields = {"file": str(file), "mode": f"{mode:04o}", "why": error.strerror}
+            log.warning(
+                "others may read mirrors' passwords, and it cannot be changed", extra=fields
+            )
+            continue
+        fields = {"file": str(file), "before": f"{mode:04o}", "now": f"{PRIVATE:04o}"}
+        log.warning("others could read mirrors' passwords; they no longer can", extra=fields)
 
 
 def _why(error: sqlite3.Error) -> str:

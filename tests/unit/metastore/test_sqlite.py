@@ -1,7 +1,10 @@
+import os
 import sqlite3
+import stat
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -135,3 +138,45 @@ def test_after_kill_9_every_acknowledged_transaction_is_there_and_none_by_halves
         assert table.transact((unchanged,), (Put(b"new", b""),), is_leased=False).batch is not None
         assert table.revision == Revision(len(first_half) + 1)
         table.close()
+
+
+def mode_of(file: Path) -> int:
+    return stat.S_IMODE(file.stat().st_mode)
+
+
+@pytest.fixture
+def any_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("any_umask")
+def test_what_it_keeps_is_for_its_own_user_alone(path: Path) -> None:
+    table = SqliteTable(path)
+    table.transact((), (Put(b"a", b"1"),), is_leased=False)
+    files = list(path.parent.iterdir())
+    assert {file.name for file in files} >= {"metadata.db", "metadata.db-wal"}
+    assert {mode_of(file) for file in files} == {0o600}
+    table.close()
+
+
+@pytest.mark.usefixtures("any_umask")
+def test_a_file_of_before_that_others_could_read_is_closed_to_them_with_a_warning(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    SqliteTable(path).close()
+    beside = path.with_name("metadata.db-wal")
+    beside.touch()
+    path.chmod(0o644)
+    SqliteTable(path).close()
+    assert mode_of(path) == 0o600
+    assert not beside.exists() or mode_of(beside) == 0o600
+    told = [vars(record) for record in caplog.records]
+    assert [(each["file"], each["before"]) for each in told] == [
+        (str(path), "0644"),
+        (str(beside), "0666"),
+    ]
+    caplog.clear()
+    SqliteTable(path).close()
+    assert not caplog.records

@@ -287,6 +287,7 @@ class MirrorStates:
             offsets=PullingBack(broker.groups.run_everywhere),
             start_fetcher=self._start_fetcher,
             fetcher_count=self._fetcher_count,
+            write_timeout_s=broker_keys.write_timeout_s(broker.settings),
         )
 
     def _is_same_topic(self, name: TopicName, source_id: TopicId) -> bool:

@@ -10,6 +10,7 @@ from twinlog.broker.context import Broker
 from twinlog.broker.mirror_board import MirroredPartition, MirrorStatus
 from twinlog.cluster.facts import MIRROR_STATE, MirrorFact, TopicFact
 from twinlog.config.mirror import BOOTSTRAP_SERVERS
+from twinlog.config.mirror_broker import write_timeout_s
 from twinlog.coordination.outcome import Outcome
 from twinlog.mirroring.records import MirrorPartition, PartitionStart, RecordLoss
 from twinlog.mirroring.shard import Known, MirrorShard
@@ -75,7 +76,8 @@ async def _delete(broker: Broker, command: Callable[[MirrorShard, int], Outcome[
     if MIRROR_STATE not in broker.facts.image.topics:
         return True
     try:
-        await broker.mirror_states.run_everywhere(command, timeout_s=READ_TIMEOUT_S)
+        timeout_s = write_timeout_s(broker.settings)
+        await broker.mirror_states.run_everywhere(command, timeout_s=timeout_s)
     except ApiError as error:
         fields = {"why": str(error)}
         log.warning("states of a deleted mirror or topic not deleted yet", extra=fields)

@@ -1,7 +1,6 @@
 """What a mirrored partition reads and writes of itself in ``__mirror_state``."""
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 from twinlog.broker.mirrors.work import MirrorWork
 from twinlog.broker.partitions import Partition
@@ -9,8 +8,6 @@ from twinlog.mirroring import effects as do
 from twinlog.mirroring import events as on
 from twinlog.mirroring.records import LastMirrorEpoch, MirrorPartition, home_key
 from twinlog.mirroring.shard import Known, WriteState
-
-TIMEOUT_S: Final = 5.0
 
 Save = do.SaveState | do.SaveLastMirrorEpoch | do.SaveStart
 
@@ -29,7 +26,9 @@ class OwnState:
     async def read(self) -> Known:
         """Give what is durable. Raises ApiError, also while the shard is being loaded."""
         found: tuple[Known, ...] = await self.work.run_on_shard(
-            home_key(self.key), lambda shard, _: shard.read_states([self.key]), TIMEOUT_S
+            home_key(self.key),
+            lambda shard, _: shard.read_states([self.key]),
+            self.work.write_timeout_s,
         )
         return found[0]
 
@@ -50,7 +49,7 @@ class OwnState:
             failed_at_ms=self.work.clock.wall_ms(),
         )
         state_epoch: int = await self.work.run_on_shard(
-            home_key(self.key), lambda shard, _: shard.write_state(write), TIMEOUT_S
+            home_key(self.key), lambda shard, _: shard.write_state(write), self.work.write_timeout_s
         )
         return on.StateSaved(save.state, state_epoch)
 
@@ -60,7 +59,7 @@ class OwnState:
         await self.work.run_on_shard(
             home_key(self.key),
             lambda shard, _: shard.write_last_mirror_epoch(self.key, epoch, last),
-            TIMEOUT_S,
+            self.work.write_timeout_s,
         )
         return on.LastMirrorEpochSaved(last)
 
@@ -71,6 +70,6 @@ class OwnState:
         await self.work.run_on_shard(
             home_key(self.key),
             lambda shard, _: shard.write_start(self.key, epoch, start),
-            TIMEOUT_S,
+            self.work.write_timeout_s,
         )
         return on.StartSaved(start, save.turn)

@@ -32,7 +32,6 @@ RunState = Callable[..., Coroutine[Any, Any, Any]]
 """``context.Coordinators.run`` of the mirror coordinator."""
 
 BUMPS_PER_CHANGE_MAX: Final = 500
-NOTE_TIMEOUT_S: Final = 5.0
 
 Losses = tuple[RecordLoss, ...]
 
@@ -71,6 +70,8 @@ class MirrorWork:
     offsets: PullingBack
     start_fetcher: Callable[["MirrorWork", BrokerId, int, Fetcher], Coroutine[Any, Any, None]]
     fetcher_count: int = 1
+    write_timeout_s: float = 5.0
+    """How long a record of ``__mirror_state`` may wait for its commit."""
     saving: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while the tail of a log is copied."""
     receivers: dict[TopicPartition, Receiver] = field(default_factory=dict)
@@ -142,7 +143,9 @@ class MirrorWork:
     ) -> None:
         """Write down what is about to be cut off, or will never come. Raises ApiError."""
         fresh: Losses = await self.run_on_shard(
-            home_key(key), lambda shard, _: shard.write_losses(key, epoch, losses), NOTE_TIMEOUT_S
+            home_key(key),
+            lambda shard, _: shard.write_losses(key, epoch, losses),
+            self.write_timeout_s,
         )
         for loss in fresh:
             kind = LossKind(loss.kind)

@@ -66,3 +66,17 @@ async def test_who_decided_from_what_is_no_longer_so_is_fenced(tmp_path: Path) -
         with pytest.raises(ApiError) as caught:
             await own.write(becoming(MirrorState.PAUSED, 0))
         assert caught.value.code is ErrorCode.FENCED_STATE_EPOCH
+
+
+async def test_a_write_waits_for_its_commit_as_long_as_is_set(tmp_path: Path) -> None:
+    async with mirror_bench(tmp_path) as bench:
+        bench.work.write_timeout_s = 0.25
+        own = own_state(bench, bench.partition())
+        for save in (
+            becoming(MirrorState.STOPPING, 0),
+            do.SaveLastMirrorEpoch(LeaderEpoch(3), Offset(9)),
+            do.SaveStart(None, 0),
+        ):
+            bench.states.timeout_s = 0.0
+            await own.write(save)
+            assert bench.states.timeout_s == 0.25, save
