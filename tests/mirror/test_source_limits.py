@@ -146,7 +146,7 @@ def test_another_cluster_at_the_source_s_address_is_never_mixed_with_it(
         _produce(source, of, 300)
         mirror.await_states([of], "FAILED")
         error = str(mirror.describe()[0]["errorMessage"])
-        assert "this mirror is of" in error, error
+        assert "nothing of it is taken" in error, error
         assert offsets_of(watchful, *of) == (0, 100)
         # The one it is of comes back: the operator says that all is well again.
         source.stop()

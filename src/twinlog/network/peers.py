@@ -44,6 +44,7 @@ class PeerCluster:
         random: Random,
         settings: LinkSettings | None = None,
         request_timeout_s: float = REQUEST_TIMEOUT_S,
+        expected_id: str | None = None,
     ) -> None:
         assert bootstrap, "a cluster is found by at least one address"
         self.metadata = PeerMetadata()
@@ -51,6 +52,7 @@ class PeerCluster:
         self._links = Links(settings or LinkSettings(), random)
         self._random = random
         self._request_timeout_s = request_timeout_s
+        self._expected_id = expected_id
 
     def __str__(self) -> str:
         """Give the bootstrap list."""
@@ -77,7 +79,9 @@ class PeerCluster:
         """Ask for the brokers and for ``topics`` (None: all); give what was told of these.
 
         A topic that does not exist comes back with its error code, and is not created. Raises
-        PeerUnavailable, and ApiError when the cluster refuses the request as a whole.
+        PeerUnavailable, and ApiError: when the cluster refuses the request as a whole, and
+        INCONSISTENT_CLUSTER_ID when it is not the one with the ``expected_id``; then nothing of
+        what it told is believed.
         """
         names = None if topics is None else tuple(topics)
         wanted = None if names is None else tuple(MetadataRequestTopic(name=n) for n in names)
@@ -85,6 +89,12 @@ class PeerCluster:
             METADATA, MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         )
         raise_for(response.error_code, f"{self}: Metadata")
+        if self._expected_id and response.cluster_id != self._expected_id:
+            raise ApiError(
+                ErrorCode.INCONSISTENT_CLUSTER_ID,
+                f"the cluster at {self} is {response.cluster_id}, not {self._expected_id}: "
+                "nothing of it is taken",
+            )
         told = self.metadata.take(response, is_of_all_topics=names is None)
         addresses = [node.address for node in self.nodes.values()]
         await self._links.forget_all_but([*addresses, *self._bootstrap])

@@ -163,15 +163,10 @@ async def _start(broker: Broker, mirror: MirrorFact, request: StartMirrorTopicsR
     """Resolve names and patterns at the source, then start what is there."""
     names, patterns = [t.topic_name for t in request.topics], request.include_patterns
     settings = checked_settings(mirror.config)
-    source = SourceCluster(mirror.name, settings, broker.broker_id, broker.clock.fraction())
+    seed, cluster_id = broker.clock.fraction(), mirror.source_cluster_id
+    source = SourceCluster(mirror.name, settings, broker.broker_id, seed, cluster_id)
     try:
         seen = seen_topics(await source.peers.refresh(None))
-        if source.peers.cluster_id != mirror.source_cluster_id:
-            raise ApiError(
-                ErrorCode.INCONSISTENT_CLUSTER_ID,
-                f"the source of mirror {mirror.name} is cluster {mirror.source_cluster_id}, but "
-                f"{source.peers.cluster_id} answers at {source.peers}",
-            )
         choice = await choose_topics(source, seen, names, patterns, topic_excluder(settings))
     except PeerUnavailable as error:
         raise ApiError(

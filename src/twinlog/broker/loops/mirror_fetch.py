@@ -276,20 +276,22 @@ class MirrorFetch:
             await self._close()
             connection = await self._work.source.open_fetcher(self._node, self._number)
             self._connection = connection
-            if connection.version_of(FETCH) < IDS_SINCE:
-                await self._refuse_others()
+            await self._refuse_others()
         return connection
 
     async def _refuse_others(self) -> None:
         """Leave out topics that were made again while there was no connection.
 
         By the name, in the same leader epoch and at the same offset, nothing would tell them apart.
+        Raises PeerUnavailable and ApiError, also when another cluster answers by now.
         """
         source, orders = self._work.source, tuple(self._fetcher.plan.orders)
-        topics = {of.topic for of, _ in orders}
-        if all(source.topic_id(topic) == NO_TOPIC_ID for topic in topics):
-            return  # it has no ids to tell
-        await source.peers.refresh(topics)
+        try:
+            await source.peers.refresh({of.topic for of, _ in orders})
+        except ApiError as error:
+            if error.code == ErrorCode.INCONSISTENT_CLUSTER_ID:
+                self._work.status.refresh_wanted.set()
+            raise
         for of, order in orders:
             receiver = self._work.receivers.get(of)
             here, there = self._id_of(of.topic), source.topic_id(of.topic)

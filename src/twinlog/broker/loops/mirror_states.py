@@ -252,7 +252,8 @@ class MirrorStates:
         await broker.new_topics.ensure(topic.name, topic.partition_count, topic.config)
         newest = self._image.mirrors.get(fact.name, fact)
         settings = checked_settings(newest.config)
-        source = SourceCluster(fact.name, settings, broker.broker_id, broker.clock.fraction())
+        seed, cluster_id = broker.clock.fraction(), newest.source_cluster_id
+        source = SourceCluster(fact.name, settings, broker.broker_id, seed, cluster_id)
         try:
             async with asyncio.TaskGroup() as tasks:
                 work = self._work(fact.name, settings, source, running, tasks)

@@ -38,6 +38,7 @@ from twinlog.mirroring.topic_sync import SeenTopic, Suspicions, plan_topics
 from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import TopicName
 from twinlog.network.exchange import PeerUnavailable
+from twinlog.network.peer_metadata import PeerTopic
 
 log = logging.getLogger(__name__)
 
@@ -104,8 +105,7 @@ class MirrorSync:
         mirror = image.mirrors.get(work.name)
         # Of the same moment: what was looked for is noted, and what it finds later is newer.
         settings = work.settings if mirror is None else checked_settings(mirror.config)
-        told = await work.source.peers.refresh(None)
-        self._check_cluster()
+        told = await self._all_topics()
         seen = seen_topics(told)
         plan = plan_topics(
             seen,
@@ -132,18 +132,15 @@ class MirrorSync:
         if errors:
             raise ApiError(ErrorCode.INVALID_REQUEST, "; ".join(errors[:ERRORS_TOLD_MAX]))
 
-    def _check_cluster(self) -> None:
-        fact = self._broker.facts.image.mirrors.get(self._work.name)
-        now = self._work.source.peers.cluster_id
-        if fact is None or not fact.source_cluster_id or now == fact.source_cluster_id:
-            return
-        why = (
-            f"the cluster at {self._work.source.peers} is {now}, but this mirror is of "
-            f"{fact.source_cluster_id}: nothing of it is taken"
-        )
-        for receiver in tuple(self._work.receivers.values()):
-            receiver.deliver(on.SourceLost(why))
-        raise ApiError(ErrorCode.INCONSISTENT_CLUSTER_ID, why)
+    async def _all_topics(self) -> list[PeerTopic]:
+        """Ask for all topics of the source; where another cluster answers, all is lost."""
+        try:
+            return await self._work.source.peers.refresh(None)
+        except ApiError as error:
+            if error.code == ErrorCode.INCONSISTENT_CLUSTER_ID:
+                for receiver in tuple(self._work.receivers.values()):
+                    receiver.deliver(on.SourceLost(error.why))
+            raise
 
     def _tell_leaders(self) -> None:
         for of, receiver in tuple(self._work.receivers.items()):

@@ -66,9 +66,19 @@ def group_matcher(settings: Settings) -> Callable[[str], bool]:
 
 
 class SourceCluster:
-    """Connections with this mirror's own credentials and name; nothing is shared with others."""
+    """Connections with this mirror's own credentials and name; nothing is shared with others.
 
-    def __init__(self, mirror: str, settings: Settings, broker_id: BrokerId, seed: float) -> None:
+    With a ``cluster_id`` nothing is taken of another cluster that answers at the same addresses.
+    """
+
+    def __init__(
+        self,
+        mirror: str,
+        settings: Settings,
+        broker_id: BrokerId,
+        seed: float,
+        cluster_id: str | None = None,
+    ) -> None:
         self.mirror: Final = mirror
         self.settings: Final = settings
         self.request_timeout_s: Final = settings[keys.REQUEST_TIMEOUT_MS] / 1000
@@ -85,6 +95,7 @@ class SourceCluster:
                 secured=self.secured,
             ),
             request_timeout_s=self.request_timeout_s,
+            expected_id=cluster_id,
         )
 
     def topic_id(self, topic: TopicName) -> TopicId:

@@ -180,6 +180,19 @@ async def test_where_names_are_all_a_fetch_can_tell_another_topic_is_left_out(
         assert made.bench.work.status.refresh_wanted.is_set()
 
 
+async def test_nothing_is_fetched_from_another_cluster_that_answers_at_the_same_address(
+    tmp_path: Path,
+) -> None:
+    async with fetching(tmp_path, version=12) as made:
+        made.source.cluster_id = "another"
+        await made.loop.step()
+        assert made.requests == []
+        (error,) = made.bench.work.status.task_errors.values()
+        assert error is not None
+        assert "another, not source-cluster" in error
+        assert made.bench.work.status.refresh_wanted.is_set()
+
+
 async def test_errors_and_divergence_go_to_their_partition(tmp_path: Path) -> None:
     async with fetching(tmp_path) as made:
         made.give(
