@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from twinlog.cli.cluster import Cluster
@@ -50,6 +50,7 @@ OVERRIDE: Final = 1
 """The config source of what was set for the topic itself."""
 TOPICS_AT_ONCE: Final = 100
 UNDECIDED_BYTES_MAX: Final = 64 << 20
+SAMPLED_BYTES_MAX: Final = 64 << 20
 
 
 async def plan_stop(cluster: Cluster, options: argparse.Namespace) -> int:
@@ -96,7 +97,34 @@ async def _with_source(
     except (CliError, ApiError) as error:
         troubles.append(f"Topic settings could not be compared: {error}")
     acls = await acl_difference(cluster, source, mirror.mirror_name)
-    return StopPlan(mirror.mirror_name, here.plans(there), groups, configs, troubles, acls)
+    plans = await _weighed(source, here.plans(there))
+    return StopPlan(mirror.mirror_name, plans, groups, configs, troubles, acls)
+
+
+async def _weighed(source: Cluster, plans: Sequence[PartitionPlan]) -> list[PartitionPlan]:
+    """Read the first batches that would be lost where the mirror does not know their size."""
+    made, byte_count = [], 0
+    for plan in plans:
+        sample = None
+        if plan.byte_count is None and byte_count < SAMPLED_BYTES_MAX:
+            sample = await _sample(source, plan)
+        if sample is not None:
+            byte_count += sample[0]
+        made.append(replace(plan, sample=sample))
+    return made
+
+
+async def _sample(source: Cluster, plan: PartitionPlan) -> tuple[int, int] | None:
+    row = plan.row
+    if plan.here_end is None or plan.source_end is None:
+        return None
+    reader = LogReader(source, row.topic, row.partition, plan.here_end, plan.source_end)
+    try:
+        piece = await reader.next_piece()
+    except (CliError, ApiError, OvertakenError):
+        return None  # It is behind, if not by how many bytes.
+    read = min(piece.next_offset, plan.source_end) - plan.here_end
+    return sum(mark.header.length for mark in piece.marks), read
 
 
 @dataclass(frozen=True, slots=True)

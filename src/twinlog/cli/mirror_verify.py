@@ -36,13 +36,18 @@ COMPACTED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A partition, and the offsets of it (end exclusive) that are to be compared."""
+    """A partition, and the offsets of it (end exclusive) that are to be compared.
+
+    Where the log of a side ends before ``end``, what the other has from there on is a difference.
+    """
 
     topic: str
     partition: int
     start: int
     end: int
     source_end: int
+    destination_end: int
+    source_start: int
 
 
 async def verify(cluster: Cluster, options: argparse.Namespace) -> int:
@@ -115,14 +120,22 @@ def plan_task(row: PartitionRow, here: Bounds | str, there: Bounds | str) -> Tas
         # What was written here since is not the mirror's.
         if row.last_mirror_offset is None:
             return f"it is {row.state}, and the broker does not tell how far it was mirrored"
-        end = min(end, row.last_mirror_offset)
+        end = row.last_mirror_offset
     start = max(here.start, there.start)
     if start > end:
         return (
             f"no offset is in both logs: the source's begins at {there.start}, the destination's "
             f"at {here.start}, and {end} is the end of what was mirrored"
         )
-    return Task(row.topic, row.partition, start, end, max(start, min(end, there.end)))
+    return Task(
+        row.topic,
+        row.partition,
+        start,
+        end,
+        source_end=max(start, min(end, there.end)),
+        destination_end=max(start, min(end, here.end)),
+        source_start=there.start,
+    )
 
 
 class _Runner:
@@ -160,11 +173,12 @@ class _Runner:
             await self._compare(task, comparison)
         except CliError as error:
             why = str(error)
-        return Verdict(task.topic, task.partition, comparison, why)
+        verdict = Verdict(task.topic, task.partition, comparison, why)
+        return replace(verdict, source_start=task.source_start)
 
     async def _compare(self, task: Task, comparison: Comparison) -> None:
         of = (task.topic, task.partition)
-        ends = {Side.SOURCE: task.source_end, Side.DESTINATION: task.end}
+        ends = {Side.SOURCE: task.source_end, Side.DESTINATION: task.destination_end}
         readers = {
             side: LogReader(self._clusters[side], *of, task.start, end)
             for side, end in ends.items()

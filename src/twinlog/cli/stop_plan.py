@@ -69,6 +69,8 @@ class PartitionPlan:
     transactions: Sequence[OpenTransaction] = ()
     trouble: str | None = None
     """What could not be looked at, and why."""
+    sample: tuple[int, int] | None = None
+    """Bytes and offsets of the first batches that would be lost, if they were read."""
 
     @property
     def records(self) -> int | None:
@@ -79,10 +81,12 @@ class PartitionPlan:
 
     @property
     def byte_count(self) -> int | None:
-        """Bytes of them, judged by what was mirrored so far; None if unknown."""
+        """Bytes of them, judged by the first of them, or by what came so far; None if unknown."""
         records, told, of = self.records, self.row.lag_bytes, self.row.lag
         if records == 0:
             return 0
+        if self.sample is not None:
+            told, of = self.sample
         if records is None or told is None or not of:
             return None
         return told * records // of

@@ -27,6 +27,18 @@ class Verdict:
     """What may explain a difference."""
     row: PartitionRow | None = None
     """What the mirror tells of it."""
+    source_start: int | None = None
+    """Where the source's log begins."""
+
+    @property
+    def only_at_source(self) -> tuple[int, int] | None:
+        """The offsets (end exclusive) below the copy that are there; None if that is as meant."""
+        if self.comparison is None or self.source_start is None:
+            return None
+        end = self.comparison.start
+        begun = self.row.start if self.row else None
+        first = max(self.source_start, begun.offset if begun else 0)
+        return (first, end) if first < end else None
 
     @property
     def result(self) -> str:
@@ -55,6 +67,12 @@ class Verdict:
         name = f"{self.topic}-{self.partition}"
         found = self.comparison
         told = self._history()
+        if self.only_at_source is not None:
+            first, end = self.only_at_source
+            told.append(
+                f"{name} begins at {end} here, and at {first} at the source: offsets {first} to "
+                f"{end - 1} are not here (deleted by retention, or lost) and were not compared"
+            )
         if found is not None:
             told += [f"{name} {difference}" for difference in found.differences]
             more = found.difference_count - len(found.differences)
@@ -89,6 +107,7 @@ class Verdict:
             "from": found.start if found else None,
             "equalUpTo": found.equal_up_to if found else None,
             "mirroredEnd": found.end if found else None,
+            "onlyAtSource": list(self.only_at_source) if self.only_at_source else None,
             "batches": found.batch_count if found else 0,
             "bytes": found.byte_count if found else 0,
             "differenceCount": found.difference_count if found else 0,

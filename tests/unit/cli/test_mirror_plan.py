@@ -86,7 +86,8 @@ def test_what_the_source_has_more_is_lost(
     ran = plan(mirrored)
     assert ran.code == 1
     assert "orders-0 is MIRRORING, 3 record(s) behind" in ran.out
-    assert told(mirrored)["topics"][0]["recordsLost"] == 3
+    lost = told(mirrored)["topics"][0]
+    assert (lost["recordsLost"], lost["bytesLost"]) == (3, len(batch(3)))
 
 
 def test_a_partition_that_is_not_here_yet_would_be_lost(

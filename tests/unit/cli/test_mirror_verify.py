@@ -112,6 +112,14 @@ def test_what_was_written_here_after_the_stop_is_not_compared(mirrored: Answerin
     assert verify(mirrored).code == 0
 
 
+def test_a_copy_that_was_cut_after_the_stop_is_different(mirrored: AnsweringBroker) -> None:
+    states(mirrored, "STOPPED", "STOPPED", last_mirror_offset=6)
+    mirrored.logs["orders", 0] = mirrored.logs["orders", 0][: len(batch(3)) + len(batch(1))]
+    found = told(mirrored)[0]
+    assert (found["result"], found["equalUpTo"], found["mirroredEnd"]) == ("DIFFERENT", 4, 6)
+    assert found["differences"][0]["what"] == ["missing"]
+
+
 def test_a_topic_that_the_source_lost_is_not_compared_and_code_1(
     source: AnsweringBroker, mirrored: AnsweringBroker
 ) -> None:
@@ -208,9 +216,10 @@ def row(state: str, last_mirror_offset: int | None = None) -> PartitionRow:
 
 
 def test_equality_begins_where_both_logs_do_and_ends_where_the_mirror_does() -> None:
-    assert plan_task(row("MIRRORING", 3), Bounds(2, 9), Bounds(4, 20)) == Task("t", 0, 4, 9, 9)
-    assert plan_task(row("STOPPED", 7), Bounds(2, 9), Bounds(1, 20)) == Task("t", 0, 2, 7, 7)
-    assert plan_task(row("FAILED"), Bounds(0, 9), Bounds(0, 5)) == Task("t", 0, 0, 9, 5)
+    following, stopped, failed = row("MIRRORING", 3), row("STOPPED", 7), row("FAILED")
+    assert plan_task(following, Bounds(2, 9), Bounds(4, 20)) == Task("t", 0, 4, 9, 9, 9, 4)
+    assert plan_task(stopped, Bounds(2, 9), Bounds(1, 20)) == Task("t", 0, 2, 7, 7, 7, 1)
+    assert plan_task(failed, Bounds(0, 9), Bounds(0, 5)) == Task("t", 0, 0, 9, 5, 9, 0)
 
 
 def test_what_cannot_be_compared_says_why() -> None:

@@ -83,6 +83,7 @@ def test_bytes_are_unknown_without_a_figure_of_the_broker() -> None:
     assert PartitionPlan(row(lag_bytes=None), 120, 100).byte_count is None
     assert PartitionPlan(row(ends=(100, 100)), 120, 100).byte_count is None
     assert PartitionPlan(row(lag_bytes=None), 100, 100).byte_count == 0
+    assert PartitionPlan(row(lag_bytes=None), 120, 100, sample=(70, 10)).byte_count == 140
 
 
 def test_groups_settings_and_open_transactions_are_losses_too() -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 
 from twinlog.cli.batch_comparison import Comparison, Side
 from twinlog.cli.mirror_tables import PartitionRow
@@ -103,3 +104,18 @@ def test_an_equal_partition_says_where_equality_begins_and_what_never_came() -> 
     (told,) = json.loads(text_of(verdict, as_json=True))["partitions"]
     assert told["start"]["offset"] == 0
     assert told["gaps"][0]["endOffset"] == 5
+
+
+def test_what_the_copy_lacks_at_its_beginning_is_told_unless_it_was_begun_there() -> None:
+    comparison = Comparison(5, 9)
+    row = PartitionRow("m", "orders", 0, None, 9, "MIRRORING", 0, None)
+    lacking = Verdict("orders", 0, comparison, row=row, source_start=2)
+    told = (
+        "orders-0 begins at 5 here, and at 2 at the source: offsets 2 to 4 are not here "
+        "(deleted by retention, or lost) and were not compared"
+    )
+    assert told in text_of(lacking).splitlines()
+    assert json.loads(text_of(lacking, as_json=True))["partitions"][0]["onlyAtSource"] == [2, 5]
+    begun = replace(row, start=DescribedStart(spec="latest", offset=5, skipped_from=2, at_ms=0))
+    assert replace(lacking, row=begun).only_at_source is None
+    assert replace(lacking, source_start=5).only_at_source is None
