@@ -133,7 +133,7 @@ TOPICS_EXCLUDE: Final[Setting[tuple[str, ...]]] = Setting(
     "topics.exclude",
     Kind.LIST,
     ("__.*",),
-    "Which are not, whatever topics.include says.",
+    "Which are not, whatever topics.include says. Internal topics never are.",
     PATTERNS,
     Update.CLUSTER_WIDE,
 )

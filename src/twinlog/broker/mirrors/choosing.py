@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from twinlog.broker.mirrors.source import SourceCluster
+from twinlog.broker.mirrors.source import NEVER_MIRRORED, SourceCluster
 from twinlog.broker.mirrors.source_reads import (
     Overrides,
     Refusals,
@@ -43,11 +43,7 @@ async def choose_topics(
     spelt_out = [name for name in map(TopicName, patterns) if name in seen and is_excluded(name)]
     for name in [*map(TopicName, names), *spelt_out]:
         if is_excluded(name):
-            why = (
-                f"topic {name} matches topics.exclude of the mirror. A stop puts there what it was "
-                "given: start it by the same pattern, or alter topics.exclude (kafka-configs.sh "
-                "--entity-type cluster-mirrors)"
-            )
+            why = _why_excluded(name)
             refused[name] = ApiError(ErrorCode.INVALID_REQUEST, why)
         elif name in seen:
             chosen[name] = seen[name]
@@ -61,6 +57,16 @@ async def choose_topics(
     overrides, untold = await told_overrides(source, chosen)
     topics = tuple(topic for name, topic in chosen.items() if name not in untold)
     return Choice(topics, overrides, {**refused, **untold})
+
+
+def _why_excluded(name: TopicName) -> str:
+    if name in NEVER_MIRRORED:
+        return f"topic {name} is internal: each cluster keeps its own, and none is mirrored"
+    return (
+        f"topic {name} matches topics.exclude of the mirror. A stop puts there what it was given: "
+        "start it by the same pattern, or alter topics.exclude (kafka-configs.sh --entity-type "
+        "cluster-mirrors)"
+    )
 
 
 async def _unseen(

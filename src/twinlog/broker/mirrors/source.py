@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Final
 
+from twinlog.cluster.facts import INTERNAL_TOPICS
 from twinlog.config import mirror as keys
 from twinlog.config.client_security import security_of
 from twinlog.config.declare import Settings
@@ -19,6 +20,9 @@ from twinlog.network.peers import PeerCluster
 from twinlog.network.secured import Secured
 
 RECONNECT_BACKOFF_MS_MAX: Final = 1_000
+NEVER_MIRRORED: Final = INTERNAL_TOPICS | {"__share_group_state"}
+"""Each cluster keeps its own state in these, whatever the filters say: another's would be taken
+for it, and the two would write to one log."""
 
 
 def checked_settings(config: Mapping[str, str]) -> Settings:
@@ -49,13 +53,15 @@ def topic_matcher(settings: Settings) -> Callable[[str], bool]:
     """Give the test for the names of topics that a mirror takes."""
     include: tuple[str, ...] = settings[keys.TOPICS_INCLUDE]
     exclude: tuple[str, ...] = settings[keys.TOPICS_EXCLUDE]
-    return keys.matcher(include, exclude)
+    matches = keys.matcher(include, exclude)
+    return lambda name: name not in NEVER_MIRRORED and matches(name)
 
 
 def topic_excluder(settings: Settings) -> Callable[[str], bool]:
     """Give the test for the names of topics that a mirror never takes."""
     exclude: tuple[str, ...] = settings[keys.TOPICS_EXCLUDE]
-    return keys.matcher(exclude, ())
+    matches = keys.matcher(exclude, ())
+    return lambda name: name in NEVER_MIRRORED or matches(name)
 
 
 def group_matcher(settings: Settings) -> Callable[[str], bool]:

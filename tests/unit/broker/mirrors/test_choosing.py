@@ -5,14 +5,18 @@ from pathlib import Path
 from support.mirror_bench import mirror_bench
 from support.scripted_source import scripted_source
 from twinlog.broker.mirrors.choosing import choose_topics
+from twinlog.broker.mirrors.source import checked_settings, topic_excluder
 from twinlog.broker.mirrors.source_reads import seen_topics
 from twinlog.model.errors import ErrorCode
+from twinlog.model.ids import TopicName
 from twinlog.wire.messages.configs import (
     DESCRIBE_CONFIGS,
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     DescribedResource,
 )
+
+in_all = topic_excluder(checked_settings({"bootstrap.servers": "s:1", "topics.exclude": ""}))
 
 
 def described(request: DescribeConfigsRequest, version: int) -> DescribeConfigsResponse:
@@ -56,6 +60,13 @@ async def test_topics_are_chosen_by_name_and_by_pattern_and_the_others_told_why(
             "there is no topic gone at the source",
         )
         assert "matches topics.exclude" in told["left-out"][1]
+        source.topics["__consumer_offsets"] = source.topics["t"]
+        seen = seen_topics(await bench.source.peers.refresh(None))
+        kept = await choose_topics(bench.source, seen, [], ["__.*", "__consumer_offsets"], in_all)
+        assert kept.topics == ()
+        assert (
+            "is internal: each cluster keeps" in kept.refused[TopicName("__consumer_offsets")].why
+        )
         spelt = await choose_topics(bench.source, seen, [], ["t", "a.*"], lambda name: name != "a1")
         assert [topic.name for topic in spelt.topics] == ["a1"]
         assert {str(name) for name in spelt.refused} == {"t"}

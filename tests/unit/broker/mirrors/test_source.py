@@ -48,6 +48,14 @@ def test_patterns_match_whole_names_and_exclusion_wins() -> None:
     assert [group for group in ("g", "g1") if group_matcher(settings)(group)] == ["g"]
 
 
+def test_internal_topics_are_never_mirrored_whatever_the_filters_say() -> None:
+    given = {"bootstrap.servers": "a:1", "topics.include": ".*", "topics.exclude": ""}
+    settings = checked_settings(given)
+    names = ("__own", "__consumer_offsets", "__mirror_state", "__transaction_state")
+    assert [name for name in names if topic_matcher(settings)(name)] == ["__own"]
+    assert [name for name in names if not topic_excluder(settings)(name)] == ["__own"]
+
+
 async def test_a_source_is_identified_and_must_be_the_one_that_is_named() -> None:
     async with scripted_source() as source:
         servers = {"bootstrap.servers": str(source.address)}
