@@ -3,11 +3,15 @@
 import argparse
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from twinlog.cli.cluster import Cluster, add_cluster_flags, cluster_of
 from twinlog.cli.failures import EXIT_OK, CliError, UsageError, expect_ok
+from twinlog.cli.text_files import text_of
 from twinlog.config.declare import Source
+from twinlog.config.read import properties
+from twinlog.model.errors import SettingsError
 from twinlog.wire.messages.configs import (
     DESCRIBE_CONFIGS,
     INCREMENTAL_ALTER_CONFIGS,
@@ -47,6 +51,12 @@ def parser(prog: str) -> argparse.ArgumentParser:
         made.add_argument(f"--{short}", metavar="NAME", help=f"short for --entity-type {kind}")
     made.add_argument("--all", action="store_true", help="describe the defaults, too")
     made.add_argument("--add-config", metavar="A=1,B=[X,Y]", help="what to set")
+    made.add_argument(
+        "--add-config-file",
+        metavar="FILE",
+        type=Path,
+        help="properties to set; keeps secrets off the command line; --add-config wins over it",
+    )
     made.add_argument("--delete-config", metavar="A,B", help="what to give its default again")
     return made
 
@@ -55,15 +65,39 @@ def run(options: argparse.Namespace) -> int:
     """Do what the flags ask; give the exit code."""
     kind, names = _meant(options)
     if options.action == "describe":
-        if options.add_config or options.delete_config:
-            raise UsageError("--add-config and --delete-config go with --alter only")
+        if options.add_config or options.add_config_file or options.delete_config:
+            raise UsageError("--add-config[-file] and --delete-config go with --alter only")
         return asyncio.run(_describe(options, kind, names))
-    changes = [*_added(options.add_config or ""), *_deleted(options.delete_config or "")]
-    if not changes:
-        raise UsageError("--alter needs --add-config A=1,B=2 or --delete-config A,B")
+    changes = _changes(options)
     if not names:
         raise UsageError("--alter needs --entity-name NAME or --entity-default")
-    return asyncio.run(_alter(options, kind, names[0], tuple(changes)))
+    return asyncio.run(_alter(options, kind, names[0], changes))
+
+
+def _changes(options: argparse.Namespace) -> tuple[ConfigAlteration, ...]:
+    """Give what the flags ask; each setting once, with what was said of it last."""
+    file: Path | None = options.add_config_file
+    changes = [
+        *(() if file is None else _of_file(file)),
+        *_added(options.add_config or ""),
+        *_deleted(options.delete_config or ""),
+    ]
+    if not changes and file is not None:
+        raise CliError(f"{file} sets nothing")
+    if not changes:
+        raise UsageError(
+            "--alter needs --add-config A=1,B=2, --add-config-file FILE or --delete-config A,B"
+        )
+    return tuple({change.name: change for change in changes}.values())
+
+
+def _of_file(file: Path) -> Iterator[ConfigAlteration]:
+    try:
+        found = properties(text_of(file))
+    except SettingsError as error:
+        raise CliError(f"{file}: {error}") from error
+    for each in found:
+        yield ConfigAlteration(name=each.key, config_operation=SET, value=each.value.strip())
 
 
 def _meant(options: argparse.Namespace) -> tuple[int, list[str]]:
@@ -95,6 +129,9 @@ def _added(text: str) -> Iterator[ConfigAlteration]:
             if not closed:
                 raise UsageError(f"--add-config {text} has a [ without its ]")
             after = len(text) - len(rest) + len(value) + 2
+            if text[after:].strip() and not text[after:].lstrip().startswith(","):
+                raise UsageError(f"--add-config {name}=[...] goes on behind its ]")
+            after += len(text[after:]) - len(text[after:].lstrip())
         else:
             value = rest.partition(",")[0]
             after = len(text) - len(rest) + len(value)
@@ -162,6 +199,7 @@ async def _alter(
 ) -> int:
     resource = ResourceAlteration(resource_type=kind, resource_name=name, configs=changes)
     async with cluster_of(options) as cluster:
+        await _expect_known(cluster, kind, name, changes)
         answer = await cluster.ask(
             INCREMENTAL_ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=(resource,))
         )
@@ -171,6 +209,25 @@ async def _alter(
         expect_ok(told.error_code, told.error_message, doing=doing)
     print(f"Completed updating config for {what}.")
     return EXIT_OK
+
+
+async def _expect_known(
+    cluster: Cluster, kind: int, name: str, changes: tuple[ConfigAlteration, ...]
+) -> None:
+    """Refuse to delete what no setting is called: a broker takes that for done.
+
+    Not for brokers, which do not tell all that can be set.
+    """
+    deleted = [change.name for change in changes if change.config_operation == DELETE]
+    if not deleted or kind == BROKER:
+        return
+    known = {config.name for config in (await _described(cluster, kind, name)).configs}
+    unknown = [each for each in deleted if each not in known]
+    if unknown:
+        raise CliError(
+            f"configs for {_called(kind, name)} were not altered: there is no setting "
+            f"{', '.join(unknown)} to delete; --describe --all tells which there are"
+        )
 
 
 def _called(kind: int, name: str) -> str:

@@ -1,5 +1,7 @@
 """The verbs of settings: what is asked, what is printed, exit codes."""
 
+from pathlib import Path
+
 import pytest
 
 from support.answering_broker import AnsweringBroker
@@ -101,14 +103,40 @@ def altered(broker: AnsweringBroker, *arguments: str) -> list[tuple[str, int, st
 
 
 def test_alter_sets_and_deletes(broker: AnsweringBroker) -> None:
-    assert altered(broker, "--add-config", "a=1,b=[x,y], c=z=w", "--delete-config", "d,e") == [
+    with_configs(broker)
+    deleted = ("--delete-config", "retention.ms, a.secret")
+    assert altered(broker, "--add-config", "a=1,b=[x,y] , c=z=w", *deleted) == [
         ("a", 0, "1"),
         ("b", 0, "x,y"),
         ("c", 0, "z=w"),
-        ("d", 1, None),
-        ("e", 1, None),
+        ("retention.ms", 1, None),
+        ("a.secret", 1, None),
     ]
     assert altered(broker, "--add-config", "a=,b=[]") == [("a", 0, ""), ("b", 0, "")]
+
+
+def test_settings_are_read_from_a_file_and_the_command_line_wins(
+    broker: AnsweringBroker, tmp_path: Path
+) -> None:
+    file = tmp_path / "add.properties"
+    file.write_text("# secret\na = it has [brackets], and = \\\n  goes on\nb=1\n")
+    given = ("--add-config-file", str(file))
+    assert altered(broker, *given, "--add-config", "b=2") == [
+        ("a", 0, "it has [brackets], and = goes on"),
+        ("b", 0, "2"),
+    ]
+    file.write_text("# nothing\n")
+    ran = configs_command(broker, "--alter", "--topic", "a", *given)
+    assert (ran.code, ran.err) == (1, f"twinlog configs: {file} sets nothing\n")
+
+
+def test_what_no_setting_is_called_is_not_deleted(broker: AnsweringBroker) -> None:
+    with_configs(broker)
+    ran = configs_command(
+        broker, "--alter", "--topic", "a", "--delete-config", "retention.ms,no.such"
+    )
+    assert (ran.code, broker.asked_for(configs.IncrementalAlterConfigsRequest)) == (1, [])
+    assert "there is no setting no.such to delete" in ran.err
 
 
 def test_a_refusal_is_told(broker: AnsweringBroker) -> None:
@@ -134,9 +162,13 @@ def test_a_refusal_is_told(broker: AnsweringBroker) -> None:
     [
         (["--describe"], "say of what: --topic NAME, --broker ID, or --entity-type"),
         (["--describe", "--topic", "a", "--add-config", "b=1"], "go with --alter only"),
-        (["--alter", "--topic", "a"], "--alter needs --add-config A=1,B=2 or --delete-config"),
+        (
+            ["--alter", "--topic", "a"],
+            "--alter needs --add-config A=1,B=2, --add-config-file FILE or",
+        ),
         (["--alter", "--topic", "a", "--add-config", "b"], "--add-config b is not A=1,B=2"),
         (["--alter", "--topic", "a", "--add-config", "b=[1"], "has a [ without its ]"),
+        (["--alter", "--topic", "a", "--add-config", "b=[1]x,c=2"], "goes on behind its ]"),
         (["--alter", "--entity-type", "topics", "--add-config", "b=1"], "--alter needs --entity-n"),
         (["--describe", "--entity-type", "topics", "--entity-default"], "--entity-default goes"),
         (["--describe", "--entity-type", "users"], "invalid choice: 'users'"),
