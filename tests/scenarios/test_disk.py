@@ -33,12 +33,13 @@ KILOBYTES_100 = 100_000
 
 
 class SpoiltDisk(Disk):
-    """A disk on which every change under a path fails, while one is named."""
+    """A disk on which every change under a path fails, or every flush, while one is named."""
 
-    __slots__ = ("spoilt",)
+    __slots__ = ("spoilt", "unflushable")
 
     def __init__(self) -> None:
         self.spoilt = ""
+        self.unflushable = ""
 
     def _fail(self, path: str) -> None:
         if self.spoilt and self.spoilt in path:
@@ -58,7 +59,8 @@ class SpoiltDisk(Disk):
 
     def sync(self, file: OpenFile) -> None:
         """Flush a file."""
-        self._fail(file.path)
+        if self.unflushable and self.unflushable in file.path:
+            raise DiskError(f"cannot flush {file.path}: Input/output error")
         super().sync(file)
 
     def rename(self, path: str, to: str) -> None:
@@ -107,6 +109,30 @@ async def test_a_partition_whose_files_fail_refuses_writes_and_no_other_does(
         assert await send(broker, "good", 2) == (ErrorCode.NONE, 2)
     async with local_broker(tmp_path) as broker:
         assert [r.value for r in records_in(await fetch(broker, "good", 0))] == [b"0", b"1", b"2"]
+
+
+async def test_a_log_whose_flush_failed_takes_no_records_until_the_broker_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = SpoiltDisk()
+    monkeypatch.setattr(server, "Logs", partial(Logs, disk=disk))
+    settings = {"log.flush.offset.checkpoint.interval.ms": "5"}
+    async with local_broker(tmp_path, settings) as broker:
+        await create(broker, "bad")
+        await create(broker, "good")
+        disk.unflushable = "/bad-0"
+        sent = 0
+        while (error := (await send(broker, "bad", sent))[0]) == ErrorCode.NONE:
+            sent += 1
+            assert sent < 100_000
+        assert error == STORAGE_ERROR
+        disk.unflushable = ""
+        assert (await send(broker, "bad", sent))[0] == STORAGE_ERROR
+        assert await send(broker, "good", 0) == (ErrorCode.NONE, 0)
+        assert len(records_in(await fetch(broker, "bad", 0))) == sent
+    async with local_broker(tmp_path, settings) as broker:
+        assert len(records_in(await fetch(broker, "bad", 0))) == sent
+        assert await send(broker, "bad", sent) == (ErrorCode.NONE, sent)
 
 
 @pytest.fixture

@@ -331,9 +331,14 @@ class Server:
     def _close(self, *, is_clean: bool) -> None:
         try:
             self._logs.write_high_watermarks({p.of: p.high_watermark for p in self._partitions})
-            self._logs.close(is_clean=is_clean)
         except DiskError as error:
-            log.error("logs were not closed cleanly", extra={"why": str(error)})
+            log.error("high watermarks cannot be written", extra={"why": str(error)})
+        self._logs.close(is_clean=is_clean)
+        failed = self._logs.offline
+        for folder, why in failed.items():
+            # The others are: this one has its logs recovered at the next start.
+            log.error("logs were not closed cleanly", extra={"dir": folder, "why": why})
+        is_clean = is_clean and not failed
         log.info("stopped", extra={"broker": self._broker_id, "clean": is_clean})
 
     def _group_kind(self, facts: Facts) -> Kind[GroupShard]:

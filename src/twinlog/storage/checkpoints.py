@@ -53,14 +53,32 @@ class CheckpointFile:
         self._lock: Final = threading.Lock()
         self._taken_count = 0
         self._written_count = 0
+        self._names_lock: Final = threading.Lock()
+        self._names: set[TopicPartition] = set()
+
+    def read(self) -> dict[TopicPartition, Offset]:
+        """Read the file; nothing when it is missing or torn."""
+        offsets = read_checkpoint(self._disk, self._path)
+        self._names = set(offsets)
+        return offsets
+
+    def may_name(self, of: TopicPartition) -> bool:
+        """Whether the file names a partition, or may once the writes under way are through."""
+        with self._names_lock:
+            return of in self._names
 
     def begin_write(self, offsets: Mapping[TopicPartition, int]) -> Callable[[], None]:
         """Take the offsets as they are now; give what replaces the file and waits for the disk."""
-        self._taken_count += 1
-        return partial(self._write, encode_offsets(offsets), self._taken_count)
+        with self._names_lock:
+            self._taken_count += 1
+            self._names.update(offsets)
+        return partial(self._write, encode_offsets(offsets), set(offsets), self._taken_count)
 
-    def _write(self, content: bytes, count: int) -> None:
+    def _write(self, content: bytes, names: set[TopicPartition], count: int) -> None:
         with self._lock:
             if count > self._written_count:
                 self._disk.replace(self._path, content, is_synced=True)
                 self._written_count = count
+        with self._names_lock:
+            if count == self._taken_count:
+                self._names = names

@@ -12,7 +12,7 @@ from twinlog.model.ids import Offset, TopicPartition
 from twinlog.model.regions import FileRegion
 from twinlog.storage.admit import NO_EPOCH_BOUND, Admitted, admit_copies
 from twinlog.storage.admit_new import admit_new
-from twinlog.storage.disk import OpenFile
+from twinlog.storage.flushing import Flush, FlushGate
 from twinlog.storage.home import LogHome
 from twinlog.storage.lookup import RecordPlace, find_by_time, find_latest_time
 from twinlog.storage.lost_tail import LogTail
@@ -49,21 +49,13 @@ class LogSlice(NamedTuple):
     """No batch of the slice reaches this offset; there may be more before it."""
 
 
-class Flush(NamedTuple):
-    """A flush under way: the files to wait for, and up to where the log is safe afterwards."""
-
-    files: list[OpenFile]
-    end: Offset
-    cut_count: int
-
-
 class PartitionLog:
     """The log of one partition of one broker.
 
     Invariant: ``start <= end``; the start may lie inside a batch, the end never does.
     """
 
-    __slots__ = ("_home", "_parts", "of", "recovery_point", "settings", "start")
+    __slots__ = ("_flushes", "_home", "_parts", "of", "recovery_point", "settings", "start")
 
     def __init__(
         self, of: TopicPartition, settings: LogSettings, home: LogHome, parts: LogParts
@@ -72,6 +64,7 @@ class PartitionLog:
         self.settings = settings
         self.start = Offset(parts.segments[0].base)
         self.recovery_point = self.start
+        self._flushes = FlushGate()
         self._home = home
         self._parts = parts
 
@@ -158,6 +151,7 @@ class PartitionLog:
 
         A writable buffer is stamped in place. Raises ApiError, or DiskError with the log as it was.
         """
+        self._flushes.check()
         new = admit_new(batches, self.settings, now_ms=now_ms, is_internal=is_internal)
         repeat = new.check_producers(self._parts.producers)
         if repeat is not None:
@@ -183,6 +177,7 @@ class PartitionLog:
         Nothing is written unless all are good. Raises CorruptBatchError, or DiskError with the log
         as it was.
         """
+        self._flushes.check()
         end, segments = self.end, self._parts.segments
         is_empty = len(segments) == 1 and segments[0].size == 0
         admitted = admit_copies(
@@ -355,7 +350,8 @@ class PartitionLog:
     # -- keep ----------------------------------------------------------------------------------
 
     def begin_flush(self) -> Flush:
-        """Complete the files that have not reached the disk; the caller waits for them."""
+        """Complete what has not reached the disk, to be waited for; DiskError after a failure."""
+        self._flushes.check()
         parts = self._parts
         parts.epochs.save()
         unsafe = parts.segments[parts.index_of(self.recovery_point) :]
@@ -364,37 +360,39 @@ class PartitionLog:
 
     def run_flush(self, flush: Flush) -> None:
         """Wait until the files have reached the disk; this may be run on another thread."""
-        for file in flush.files:
-            self._home.files.disk.sync(file)
+        self._flushes.run(self._home.files.disk, flush)
 
     def end_flush(self, flush: Flush) -> None:
-        """Note that a flush is done, unless the log was cut meanwhile."""
-        if flush.cut_count == self._parts.cut_count:
+        """Note that a flush is done, unless the log was cut or another one failed meanwhile."""
+        if flush.cut_count == self._parts.cut_count and self._flushes.failure is None:
             self.recovery_point = max(self.recovery_point, flush.end)
 
     def flush(self) -> None:
         """Wait until everything has reached the disk."""
-        flush = self.begin_flush()
+        self._complete(self.begin_flush())
+
+    def _complete(self, flush: Flush) -> None:
         self.run_flush(flush)
         self.end_flush(flush)
-
-    def reset_producers(self) -> None:
-        """Forget all producers and transactions."""
-        self._parts.producers.reset(self.end)
 
     def expire_producers(self, now_ms: int) -> int:
         """Forget producers that have been idle for too long; give their number."""
         return self._parts.producers.expire(now_ms, self.settings.producer_id_expiration_ms)
 
-    def close(self, *, is_clean: bool) -> None:
-        """Complete and flush the files if this is a clean stop, and let go of them."""
+    def begin_close(self) -> Flush:
+        """Complete the files for a clean stop, and begin to flush what has not reached the disk."""
+        self._flushes.check()
         parts = self._parts
+        parts.segments[-1].finish()
+        if parts.snapshots.offsets[-1:] != [parts.end] and parts.end > parts.segments[0].base:
+            parts.snapshots.take(parts.end, parts.producers.all())
+        is_dirty = self.recovery_point < self.end
+        return self.begin_flush() if is_dirty else Flush([], self.end, parts.cut_count)
+
+    def close(self, *, is_clean: bool) -> None:
+        """Let go of the files, which a clean stop completes and flushes before."""
         if is_clean:
-            parts.segments[-1].finish()
-            if parts.snapshots.offsets[-1:] != [parts.end] and parts.end > parts.segments[0].base:
-                parts.snapshots.take(parts.end, parts.producers.all())
-            if self.recovery_point < self.end:
-                self.flush()
-        for segment in parts.segments:
+            self._complete(self.begin_close())
+        for segment in self._parts.segments:
             for path in segment.paths():
                 self._home.files.forget(path)

@@ -13,7 +13,6 @@ from twinlog.storage.checkpoints import (
     LOG_STARTS,
     RECOVERY_POINTS,
     CheckpointFile,
-    read_checkpoint,
 )
 from twinlog.storage.disk import Disk, OpenFile
 from twinlog.storage.folders import (
@@ -70,13 +69,21 @@ class LogDir:
 
     def read_points(self) -> None:
         """Read the checkpoints, and whether the last stop was clean; that mark is taken away."""
-        self.high_watermarks = read_checkpoint(self._disk, f"{self.path}/{HIGH_WATERMARKS}")
-        self.log_starts = read_checkpoint(self._disk, f"{self.path}/{LOG_STARTS}")
-        self.recovery_points = read_checkpoint(self._disk, f"{self.path}/{RECOVERY_POINTS}")
+        self.high_watermarks = self._high_watermarks_file.read()
+        self.log_starts = self._log_starts_file.read()
+        self.recovery_points = self._recovery_points_file.read()
         content = self._disk.read_whole(f"{self.path}/{CLEAN_SHUTDOWN}")
         self.is_clean = content is not None
         self.last_broker_epoch = _broker_epoch_in(content or b"")
         self._disk.remove(f"{self.path}/{CLEAN_SHUTDOWN}")
+
+    def may_remember(self, of: TopicPartition) -> bool:
+        """Whether a checkpoint may name a partition, and so be believed of its next log."""
+        return (
+            self._log_starts_file.may_name(of)
+            or self._recovery_points_file.may_name(of)
+            or self._high_watermarks_file.may_name(of)
+        )
 
     def begin_write_points(
         self,

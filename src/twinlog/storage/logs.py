@@ -1,10 +1,12 @@
 """All partition logs of this broker, in one log dir or several; a failed dir goes offline alone."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
 from uuid import UUID
 
 from twinlog.model.errors import ApiError, DiskError, ErrorCode, SettingsError
 from twinlog.model.ids import NO_TOPIC_ID, Offset, TopicId, TopicPartition
+from twinlog.storage.closing import flush_for_good
 from twinlog.storage.disk import Disk
 from twinlog.storage.folders import (
     DELETED_FOLDER_SUFFIX,
@@ -23,6 +25,7 @@ from twinlog.storage.open_files import OPEN_FILES_MAX, OpenFiles
 from twinlog.storage.settings import LogSettings
 from twinlog.storage.trash import Trash
 
+FAILURES_TOLD_MAX: Final = 3
 _NOT_OURS = "__cluster_metadata"  # Kafka's own metadata log, where a Kafka broker used the dir
 
 
@@ -40,11 +43,14 @@ class Logs:
         self._files = OpenFiles(disk or Disk(), open_files_max)
         self._disk = self._files.disk
         self._trash = Trash(self._files)
-        self._home = LogHome(self._files, self._trash, self.write_points)
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._dir_of: dict[TopicPartition, LogDir] = {}
         self._topic_ids: dict[TopicPartition, TopicId] = {}
         self._dirs = [LogDir(self._disk, folder.rstrip("/") or "/") for folder in folders]
+        self._homes = {one.path: self._home_in(one) for one in self._dirs}
+
+    def _home_in(self, log_dir: LogDir) -> LogHome:
+        return LogHome(self._files, self._trash, lambda: self._begin_points(log_dir)())
 
     @property
     def cluster_id(self) -> str | None:
@@ -113,7 +119,7 @@ class Logs:
                 folder,
                 of,
                 settings_of(of),
-                home=self._home,
+                home=self._homes[log_dir.path],
                 log_start=log_dir.log_starts.get(of, Offset(0)),
                 recovery_point=log_dir.recovery_points.get(of, Offset(0)),
                 is_clean=log_dir.is_clean,
@@ -152,14 +158,27 @@ class Logs:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "every log dir is offline")
         held = list(self._dir_of.values())
         log_dir = min(online, key=held.count)
+        if log_dir.may_remember(of):
+            self._forget(of, log_dir)
         folder = f"{log_dir.path}/{of}"
         self._disk.make_folder(folder)
         self._disk.replace(
             f"{folder}/{PARTITION_METADATA}", encode_topic_id(topic_id), is_synced=False
         )
-        log = PartitionLog.open(folder, of, settings, home=self._home, is_clean=True)
+        home = self._homes[log_dir.path]
+        log = PartitionLog.open(folder, of, settings, home=home, is_clean=True)
         self._enter(log, log_dir, topic_id)
         return log
+
+    def _forget(self, of: TopicPartition, log_dir: LogDir) -> None:
+        """Let a log begin as new also after a kill.
+
+        A start that believed the checkpoints of the log that had its name would drop what lies
+        before that one's start, and leave unread what lies before that one's recovery point.
+        """
+        log_dir.high_watermarks.pop(of, None)
+        self._begin_points(log_dir)()
+        log_dir.begin_write_high_watermarks({})()
 
     def delete(self, of: TopicPartition, unique: UUID) -> None:
         """Give up a log; its folder is renamed at once, and removed with the trash."""
@@ -194,7 +213,15 @@ class Logs:
 
     def begin_write_points(self) -> Callable[[], None]:
         """Take every log's start and recovery point; give what writes them, on any thread."""
-        return _one_after_another([_begin_points(*one) for one in self._by_dir()])
+        online = [one for one in self._dirs if one.why_offline is None]
+        return _each([self._begin_points(one) for one in online])
+
+    def _begin_points(self, log_dir: LogDir) -> Callable[[], None]:
+        logs = [log for of, log in self._logs.items() if self._dir_of[of] is log_dir]
+        return log_dir.begin_write_points(
+            log_starts={log.of: log.start for log in logs},
+            recovery_points={log.of: log.recovery_point for log in logs},
+        )
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """Write the high watermarks; partitions not named keep what was written before."""
@@ -209,7 +236,7 @@ class Logs:
             known = {log.of for log in logs}
             own = {of: Offset(end) for of, end in high_watermarks.items() if of in known}
             writes.append(log_dir.begin_write_high_watermarks(own))
-        return _one_after_another(writes)
+        return _each(writes)
 
     def _by_dir(self) -> list[tuple[LogDir, list[PartitionLog]]]:
         logs: dict[str, list[PartitionLog]] = {one.path: [] for one in self._dirs}
@@ -230,35 +257,42 @@ class Logs:
         self._trash.put_back(paths)
 
     def close(self, *, is_clean: bool, broker_epoch: int = -1) -> None:
-        """Close every log; after a clean close the next start reads no batches."""
+        """Close every log; after a clean close the next start reads no batches.
+
+        A dir that fails goes offline: it has no mark, and is recovered at the next start.
+        """
         for log_dir, logs in self._by_dir():
-            try:
-                self._close_dir(log_dir, logs, is_clean=is_clean, broker_epoch=broker_epoch)
-            except DiskError as error:
-                log_dir.why_offline = str(error)  # it has no mark, and is recovered next time
+            if is_clean:
+                self._close_cleanly(log_dir, logs, broker_epoch)
+            for log in logs:
+                log.close(is_clean=False)
         for one in self._dirs:
             one.unlock()
 
-    def _close_dir(
-        self, log_dir: LogDir, logs: list[PartitionLog], *, is_clean: bool, broker_epoch: int
-    ) -> None:
-        for log in logs:
-            log.close(is_clean=is_clean)
-        if is_clean:
-            _begin_points(log_dir, logs)()
-            log_dir.mark_clean(broker_epoch)
+    def _close_cleanly(self, log_dir: LogDir, logs: list[PartitionLog], broker_epoch: int) -> None:
+        """Leave the mark last: whoever finds it believes the logs, indexes and checkpoints."""
+        try:
+            failures = flush_for_good(logs)
+            self._begin_points(log_dir)()
+            if failures:
+                log_dir.why_offline = "; ".join(failures[:FAILURES_TOLD_MAX])
+            else:
+                log_dir.mark_clean(broker_epoch)
+        except DiskError as error:
+            log_dir.why_offline = str(error)
 
 
-def _begin_points(log_dir: LogDir, logs: list[PartitionLog]) -> Callable[[], None]:
-    return log_dir.begin_write_points(
-        log_starts={log.of: log.start for log in logs},
-        recovery_points={log.of: log.recovery_point for log in logs},
-    )
+def _each(writes: Sequence[Callable[[], None]]) -> Callable[[], None]:
+    """Give what writes each of several dirs, also those after one that fails."""
 
-
-def _one_after_another(writes: Sequence[Callable[[], None]]) -> Callable[[], None]:
     def write() -> None:
+        failures: list[str] = []
         for one in writes:
-            one()
+            try:
+                one()
+            except DiskError as error:
+                failures.append(str(error))
+        if failures:
+            raise DiskError("; ".join(failures))
 
     return write

@@ -16,6 +16,8 @@ from twinlog.storage.scan import scan_checked, scan_headers
 from twinlog.storage.segment import Segment
 from twinlog.storage.settings import LogSettings
 from twinlog.storage.snapshots import Snapshots
+from twinlog.wire.primitives import Buffer
+from twinlog.wire.records.batch import BatchHeader
 
 _LEFTOVERS: Final = (".deleted", ".cleaned", ".tmp")
 
@@ -36,7 +38,7 @@ def load_log(
         return log
     if not has_epochs:
         _rebuild_epochs(log)
-    loader = _Loader(log, settings)
+    loader = _Loader(log, settings, doubtful_from=None if is_clean else recovery_point)
     log.snapshots.keep_only(segment.base for segment in log.segments)
     try:
         if is_clean and not unindexed:
@@ -95,10 +97,12 @@ def _rebuild_epochs(log: LogParts) -> None:
 class _Loader:
     """Brings the parts of a log into line with its batches."""
 
-    def __init__(self, log: LogParts, settings: LogSettings) -> None:
+    def __init__(self, log: LogParts, settings: LogSettings, *, doubtful_from: int | None) -> None:
+        """``doubtful_from``: where begins what may be in the system's memory alone."""
         self._files = log.files
         self._log = log
         self._settings = settings
+        self._doubtful_from = doubtful_from
 
     def trust_files(self) -> None:
         """Take the files as they are; only where the last segment ends is looked up."""
@@ -160,6 +164,7 @@ class _Loader:
                 aborted = log.producers.apply(header, marker)
                 if aborted is not None:
                     segment.add_aborted(aborted)
+                self._write_again(segment, position, header, batch)
                 log.end, valid = Offset(header.next_offset), position + header.length
         except CorruptBatchError:
             pass  # here the log ends
@@ -168,6 +173,16 @@ class _Loader:
             log.cut_bytes += size - valid
         segment.finish()
         return valid == size
+
+    def _write_again(
+        self, segment: Segment, position: int, header: BatchHeader, batch: Buffer
+    ) -> None:
+        """Let the next flush write what was read, even if the system takes it for written.
+
+        It does after a flush that failed, and goes on doing so for the next process.
+        """
+        if self._doubtful_from is not None and header.next_offset > self._doubtful_from:
+            self._files.disk.write(segment.file, batch, position)
 
     def _remove(self, segment: Segment) -> None:
         self._log.cut_bytes += segment.size

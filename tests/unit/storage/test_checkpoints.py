@@ -108,3 +108,20 @@ def test_a_write_that_failed_is_made_good_by_the_next(tmp_path: Path) -> None:
     disk.failure = None
     file.begin_write({OF: Offset(7)})()
     assert read_checkpoint(Disk(), path) == {OF: Offset(7)}
+
+
+def test_a_name_is_known_as_long_as_the_file_or_a_write_under_way_may_have_it(
+    tmp_path: Path,
+) -> None:
+    path = f"{tmp_path}/recovery-point-offset-checkpoint"
+    CheckpointFile(Disk(), path).begin_write(OFFSETS)()
+    file = CheckpointFile(Disk(), path)
+    assert file.read() == OFFSETS
+    assert all(file.may_name(of) for of in OFFSETS)
+    older = file.begin_write({OF: Offset(6)})
+    newer = file.begin_write({})
+    assert file.may_name(OF)
+    older()
+    assert file.may_name(OF), "it stands in the file"
+    newer()
+    assert not file.may_name(OF)

@@ -195,3 +195,126 @@ def test_a_dir_that_fails_while_it_is_closed_gets_no_mark(tmp_path: Path) -> Non
     logs.close(is_clean=True)
     assert "Input/output error" in logs.offline[str(tmp_path)]
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+class PartlyBroken(Disk):
+    """A disk that cannot flush what lies under some paths, and notes what it flushes."""
+
+    def __init__(self, *broken: str) -> None:
+        self.broken = list(broken)
+        self.flushed: list[str] = []
+
+    def sync(self, file: OpenFile) -> None:
+        for one in self.broken:
+            if one in file.path:
+                raise DiskError(f"cannot flush {file.path}: Input/output error")
+        self.flushed.append(file.path)
+
+
+def two_dirs(tmp_path: Path, disk: Disk) -> Logs:
+    """Give logs of two dirs, ``x`` with the first and ``y`` with the second."""
+    logs = Logs([f"{tmp_path}/x", f"{tmp_path}/y"], disk=disk)
+    logs.load(lambda of: SETTINGS, now_ms=0)
+    for of in (A0, A1):
+        logs.create(of, ID, SETTINGS)
+        fill(logs, of, 3)
+    assert (logs.dir_of(A0), logs.dir_of(A1)) == (f"{tmp_path}/x", f"{tmp_path}/y")
+    return logs
+
+
+def test_a_dir_that_fails_keeps_no_other_from_its_checkpoints(tmp_path: Path) -> None:
+    disk = PartlyBroken()
+    logs = two_dirs(tmp_path, disk)
+    disk.broken = ["/x/"]
+    with pytest.raises(DiskError, match="/x/"):
+        logs.write_points()
+    with pytest.raises(DiskError, match="/x/"):
+        logs.write_high_watermarks({A0: 3, A1: 3})
+    for name, offset in (("recovery-point", 0), ("log-start", 0), ("replication", 3)):
+        content = (tmp_path / "y" / f"{name}-offset-checkpoint").read_text()
+        assert content == f"0\n1\na 1 {offset}\n"
+    logs.close(is_clean=False)
+
+
+def test_a_log_is_cut_although_another_dir_fails(tmp_path: Path) -> None:
+    disk = PartlyBroken()
+    logs = two_dirs(tmp_path, disk)
+    disk.broken = ["/x/"]
+    log = logs.get(A1)
+    assert log is not None
+    assert log.truncate_to(1) == 1
+    logs.close(is_clean=False)
+
+
+@pytest.mark.parametrize("is_ended_by", ["kill", "clean stop"])
+def test_a_log_made_again_begins_as_new_also_after_a_kill(tmp_path: Path, is_ended_by: str) -> None:
+    """Believed of the new log, the old one's checkpoints would drop all of its records."""
+    with opened(tmp_path) as logs:
+        log = logs.create(A0, ID, SETTINGS)
+        fill(logs, A0, 20)
+        log.raise_start_to(15)
+        log.flush()
+        logs.write_points()
+        logs.write_high_watermarks({A0: 20})
+        logs.close(is_clean=is_ended_by == "clean stop")
+    with opened(tmp_path) as logs:
+        logs.delete(A0, UUID(int=1))
+        new = logs.create(A0, TopicId(UUID(int=8)), SETTINGS)
+        assert logs.high_watermark_of(A0) == 0
+        fill(logs, A0, 7)
+        content = read_all(new)
+    for name in ("recovery-point", "log-start", "replication"):
+        assert (tmp_path / f"{name}-offset-checkpoint").read_text() == "0\n0\n"
+    with opened(tmp_path) as logs:
+        again = logs.get(A0)
+        assert again is not None
+        assert (again.start, again.end, read_all(again)) == (0, 7, content)
+        assert again.recovery_point == 0
+
+
+def test_a_name_that_no_checkpoint_has_costs_no_flush(tmp_path: Path) -> None:
+    disk = PartlyBroken()
+    logs = two_dirs(tmp_path, disk)
+    logs.delete(A0, UUID(int=1))
+    logs.create(A0, ID, SETTINGS)
+    assert disk.flushed == []
+    logs.close(is_clean=False)
+
+
+def test_a_log_whose_flush_failed_is_recovered_and_the_rest_of_its_dir_is_not_lost(
+    tmp_path: Path,
+) -> None:
+    disk = PartlyBroken()
+    logs = two_dirs(tmp_path, disk)
+    disk.broken = ["/a-0/"]
+    first = logs.get(A0)
+    assert first is not None
+    with pytest.raises(DiskError):
+        first.flush()
+    disk.broken = []
+    logs.close(is_clean=True)
+    assert list(logs.offline) == [f"{tmp_path}/x"]
+    assert "takes no more records" in logs.offline[f"{tmp_path}/x"]
+    assert not (tmp_path / "x" / ".kafka_cleanshutdown").exists()
+    assert (tmp_path / "y" / ".kafka_cleanshutdown").exists()
+    assert (tmp_path / "x" / "recovery-point-offset-checkpoint").read_text() == "0\n1\na 0 0\n"
+    with opened(tmp_path / "x", tmp_path / "y") as again:
+        for of in (A0, A1):
+            fill(again, of, 1)
+            log = again.get(of)
+            assert log is not None
+            assert log.end == 4
+
+
+def test_all_that_was_written_to_is_flushed_before_the_mark(tmp_path: Path) -> None:
+    disk = PartlyBroken()
+    logs = two_dirs(tmp_path, disk)
+    second = logs.get(A1)
+    assert second is not None
+    second.flush()
+    disk.flushed.clear()
+    logs.close(is_clean=True)
+    names = [Path(path).name for path in disk.flushed if "/a-" in path]
+    assert sorted(names) == [f"{0:020d}.index", f"{0:020d}.log", f"{0:020d}.timeindex"]
+    marks = [at for at, path in enumerate(disk.flushed) if ".kafka_cleanshutdown" in path]
+    assert max(at for at, path in enumerate(disk.flushed) if "/x/a-0/" in path) < min(marks)

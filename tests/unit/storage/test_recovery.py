@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from support.batches import batch, marker
-from support.logs import open_log, read_all
+from support.logs import HastyDisk, open_log, read_all
 from twinlog.model.errors import DiskError
+from twinlog.storage.disk import OpenFile
 from twinlog.storage.log import PartitionLog
 from twinlog.storage.settings import LogSettings
 from twinlog.storage.txn_index import AbortedTxn
+from twinlog.wire.primitives import Buffer
 from twinlog.wire.records.batch import iter_headers
 
 SETTINGS = LogSettings(segment_bytes=600, index_interval_bytes=100)
@@ -196,3 +198,27 @@ def test_a_batch_that_went_bad_after_a_clean_stop_ends_the_log(tmp_path: Path) -
     content[control + 61 :] = bytes(len(content) - control - 61)
     path.write_bytes(content)
     assert open_log(tmp_path).end == 4
+
+
+def test_what_a_failed_flush_may_have_left_in_memory_alone_is_written_again(tmp_path: Path) -> None:
+    """The system takes it for written, so that no later flush would write it."""
+
+    class NotingDisk(HastyDisk):
+        def __init__(self) -> None:
+            self.written: list[tuple[int, bytes]] = []
+
+        def write(self, file: OpenFile, content: Buffer, position: int) -> None:
+            if file.path.endswith(".log"):
+                self.written.append((position, bytes(content)))
+            super().write(file, content, position)
+
+    filled(tmp_path, LogSettings()).close(is_clean=False)
+    disk = NotingDisk()
+    log = open_log(tmp_path, disk=disk, recovery_point=3, is_clean=False)
+    sizes = [len(one) for one in BATCHES]
+    assert disk.written == [(sum(sizes[:at]), BATCHES[at]) for at in (2, 3, 4)]
+    assert read_all(log) == b"".join(BATCHES)
+    log.close(is_clean=True)
+    disk.written.clear()
+    open_log(tmp_path, disk=disk, recovery_point=12, is_clean=True)
+    assert disk.written == []

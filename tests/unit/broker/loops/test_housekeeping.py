@@ -157,9 +157,26 @@ async def test_a_log_that_cannot_be_flushed_keeps_no_other_from_it(world: World)
     world.disk.on_sync = fail
     await world.housekeeping.flush_all()
     assert [log.recovery_point for log in (first, second, third)] == [6, 0, 1]
-    world.disk.on_sync = lambda path: None
+
+
+async def test_a_flush_that_succeeds_after_one_that_failed_vouches_for_nothing(
+    world: World,
+) -> None:
+    """The system may have dropped what it could not write: what it flushes then is the rest."""
+    _, second, third = two_more_logs(world)
+
+    def fail(path: str) -> None:
+        if "/t-1/" in path:
+            raise DiskError(f"cannot flush {path}: Input/output error")
+
+    world.disk.on_sync = fail
     await world.housekeeping.flush_all()
-    assert second.recovery_point == 1
+    world.disk.on_sync = lambda path: None
+    third.append_as_leader(batch(1), leader_epoch=0, now_ms=1)
+    await world.housekeeping.flush_all()
+    assert (second.recovery_point, third.recovery_point) == (0, 2)
+    with pytest.raises(DiskError, match=r"t-1/.*Input/output error; this log takes no more"):
+        second.append_as_leader(batch(1), leader_epoch=0, now_ms=1)
 
 
 async def test_a_log_deleted_while_others_are_flushed_leaves_nothing_in_its_old_folder(
