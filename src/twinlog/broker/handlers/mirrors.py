@@ -142,21 +142,25 @@ async def handle_start_mirror_topics(
             mirror, [*names, *request.include_patterns], request.exclude_patterns
         ).mirror
         results = await _start(broker, filters, request)
+        # What is refused now must not be begun later, by the filters, when nobody expects it.
         failed = {topic for topic, error in results.items() if error is not None}
+        denied = {topic for topic in failed if _is_denied(results[topic])}
         kept = [one for one in names if TopicName(one) not in failed]
+        kept += [one for one in request.include_patterns if TopicName(one) not in failed - denied]
         await broker.facts.change(
             lambda image: (
-                with_started_patterns(
-                    find_mirror(image, name),
-                    [*kept, *request.include_patterns],
-                    request.exclude_patterns,
-                ),
+                with_started_patterns(find_mirror(image, name), kept, request.exclude_patterns),
             )
         )
     except ApiError as error:
         return MirrorTopicsResponse(error_code=error.code, error_message=error.why)
     broker.mirrors.nudge(name)
     return _response(results)
+
+
+def _is_denied(error: ApiError | None) -> bool:
+    """Tell whether it may be begun as soon as it is permitted at the source."""
+    return error is not None and error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 async def _start(broker: Broker, mirror: MirrorFact, request: StartMirrorTopicsRequest) -> Results:

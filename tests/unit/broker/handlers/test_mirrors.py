@@ -14,6 +14,11 @@ from twinlog.broker.mirrors.descriptions import known_partitions
 from twinlog.mirroring.records import MirrorPartition
 from twinlog.mirroring.shard import Known
 from twinlog.model.errors import ErrorCode
+from twinlog.wire.messages.configs import (
+    DESCRIBE_CONFIGS,
+    DescribeConfigsRequest,
+    ResourceToDescribe,
+)
 from twinlog.wire.messages.mirrors import (
     DELETE_CLUSTER_MIRROR,
     DESCRIBE_CLUSTER_MIRRORS,
@@ -98,6 +103,15 @@ async def test_start_takes_names_and_patterns_and_refuses_topics_one_by_one(
         assert bad.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
         await pair.make_topic("a3")
         assert results(await pair.start("a3")) == {"a3": 0}
+        refused = await pair.start("a2", "later")
+        assert results(refused) == {"a2": ErrorCode.INCONSISTENT_TOPIC_ID}
+        # What was refused by its name is not begun later, when nobody expects it.
+        asked = ResourceToDescribe(
+            resource_type=64, resource_name="m", configuration_keys=("topics.include",)
+        )
+        request = DescribeConfigsRequest(resources=(asked,))
+        (told,) = (await pair.destination.ask(DESCRIBE_CONFIGS, request)).results
+        assert [config.value for config in told.configs] == ["b1,a.*,a3,later"]
 
 
 async def test_a_topic_is_mirrored_byte_for_byte_and_read_only_until_it_is_stopped(
