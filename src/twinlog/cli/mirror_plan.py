@@ -118,12 +118,13 @@ async def _sample(source: Cluster, plan: PartitionPlan) -> tuple[int, int] | Non
     row = plan.row
     if plan.here_end is None or plan.source_end is None:
         return None
-    reader = LogReader(source, row.topic, row.partition, plan.here_end, plan.source_end)
+    first = max(plan.here_end, plan.source_start or 0)
+    reader = LogReader(source, row.topic, row.partition, first, plan.source_end)
     try:
         piece = await reader.next_piece()
     except (CliError, ApiError, OvertakenError):
         return None  # It is behind, if not by how many bytes.
-    read = min(piece.next_offset, plan.source_end) - plan.here_end
+    read = min(piece.next_offset, plan.source_end) - first
     return sum(mark.header.length for mark in piece.marks), read
 
 
@@ -169,6 +170,7 @@ class _Here:
             made.append(
                 PartitionPlan(
                     row=row,
+                    source_start=at_source.start if isinstance(at_source, Bounds) else None,
                     source_end=at_source.end if isinstance(at_source, Bounds) else None,
                     here_end=at.end if isinstance(at, Bounds) else row.destination_offset,
                     transactions=self.transactions.get(of, ()),

@@ -69,8 +69,16 @@ class PartitionPlan:
     transactions: Sequence[OpenTransaction] = ()
     trouble: str | None = None
     """What could not be looked at, and why."""
+    source_start: int | None = None
     sample: tuple[int, int] | None = None
     """Bytes and offsets of the first batches that would be lost, if they were read."""
+
+    @property
+    def deleted(self) -> tuple[int, int] | None:
+        """The offsets (end exclusive) that the source has deleted before they came."""
+        if self.source_start is None or self.here_end is None:
+            return None
+        return (self.here_end, self.source_start) if self.here_end < self.source_start else None
 
     @property
     def records(self) -> int | None:
@@ -81,8 +89,13 @@ class PartitionPlan:
 
     @property
     def byte_count(self) -> int | None:
-        """Bytes of them, judged by the first of them, or by what came so far; None if unknown."""
+        """Bytes of them, judged by the first of them, or by what came so far; None if unknown.
+
+        What the source has deleted has none.
+        """
         records, told, of = self.records, self.row.lag_bytes, self.row.lag
+        if records is not None and self.deleted is not None:
+            records -= self.deleted[1] - self.deleted[0]
         if records == 0:
             return 0
         if self.sample is not None:
@@ -114,6 +127,12 @@ class PartitionPlan:
             records = "an unknown number of" if self.records is None else str(self.records)
             why = f": {self.cause}" if self.cause else ""
             told.append(f"{name} is {self.row.state}, {records} record(s) behind{why}")
+        if self.deleted is not None:
+            first, end = self.deleted
+            told.append(
+                f"{name} records {first} to {end - 1} are deleted at the source already and will "
+                "not come, stopped or not"
+            )
         told += [
             f"{name} has an open transaction of producer {each.producer_id} from offset "
             f"{each.first_offset} on, which would be aborted"
@@ -130,6 +149,7 @@ class PartitionPlan:
             "isSourceOffsetCurrent": self.source_end is not None,
             "destinationOffset": self.here_end,
             "recordsLost": self.records,
+            "deletedAtSource": list(self.deleted) if self.deleted else None,
             "bytesLost": self.byte_count,
             "lagMs": self.row.lag_ms,
             "cause": self.cause,
@@ -238,7 +258,7 @@ class StopPlan:
         if self.is_lossless:
             return f"Stopping mirror {self.mirror} now would lose nothing. Nothing was changed."
         records = _sum_of(plan.records for plan in self.partitions)
-        transactions = sum(len(plan.transactions) for plan in self.partitions)
+        transactions = _transaction_count(self.partitions)
         lost = "an unknown number of records" if records is None else f"{records} record(s)"
         as_known = (
             ""
@@ -252,6 +272,12 @@ class StopPlan:
         )
 
 
+def _transaction_count(plans: Iterable[PartitionPlan]) -> int:
+    """Count transactions: one goes over many partitions, and a producer has one at a time."""
+    found = [each.producer_id for plan in plans for each in plan.transactions]
+    return len({each for each in found if each >= 0}) + found.count(-1)
+
+
 def _cells(topic: str, plans: Sequence[PartitionPlan]) -> tuple[object, ...]:
     lag_ms = _lag_ms(plans)
     return (
@@ -261,7 +287,7 @@ def _cells(topic: str, plans: Sequence[PartitionPlan]) -> tuple[object, ...]:
         _sum_of(plan.byte_count for plan in plans),
         None if lag_ms is None else f"{lag_ms / 1_000:.1f}",
         sum(plan.row.state == FAILED for plan in plans),
-        sum(len(plan.transactions) for plan in plans),
+        _transaction_count(plans),
     )
 
 

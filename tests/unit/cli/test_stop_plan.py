@@ -86,6 +86,25 @@ def test_bytes_are_unknown_without_a_figure_of_the_broker() -> None:
     assert PartitionPlan(row(lag_bytes=None), 120, 100, sample=(70, 10)).byte_count == 140
 
 
+def test_what_the_source_has_deleted_is_told_and_has_no_bytes() -> None:
+    plan = PartitionPlan(row(lag_bytes=None), 120, 100, source_start=115, sample=(70, 1))
+    assert (plan.records, plan.byte_count, plan.deleted) == (20, 350, (100, 115))
+    assert text_of(StopPlan("m", [plan]))[3] == (
+        "orders-0 records 100 to 114 are deleted at the source already and will not come, "
+        "stopped or not"
+    )
+    assert plan.as_json()["deletedAtSource"] == [100, 115]
+
+
+def test_a_transaction_over_many_partitions_is_one() -> None:
+    one, other = OpenTransaction(9, 1, 77), OpenTransaction(8, 0, 3)
+    plans = [PartitionPlan(row(at), 100, 100, (one,)) for at in range(3)]
+    plans.append(PartitionPlan(row(3), 100, 100, (other, OpenTransaction(-1, -1, 5))))
+    lines = text_of(StopPlan("m", plans))
+    assert lines[1].split()[-1] == "3"
+    assert "abort 3 transaction(s)" in lines[-1]
+
+
 def test_groups_settings_and_open_transactions_are_losses_too() -> None:
     group = GroupChange("g", "orders", 0, 120, 100, 100)
     config = ConfigDifference("orders", "retention.ms", "5", None)
