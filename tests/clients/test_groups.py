@@ -34,7 +34,7 @@ class Member:
     def stop(self) -> None:
         """Poll no more; the owner of the consumer closes it."""
         self._stopping.set()
-        self._thread.join(timeout=20)
+        self._thread.join(timeout=60)
         assert not self._thread.is_alive(), "a member hangs in poll"
 
     def _run(self) -> None:
@@ -157,17 +157,17 @@ def test_a_group_can_be_listed_described_and_deleted(broker: Broker, fresh: str)
     Confluent().produce(broker.bootstrap, fresh, [f"{n}" for n in range(5)])
     Confluent().consume(broker.bootstrap, fresh, group, 3)
     admin = admin_of(broker)
-    listed = admin.list_consumer_groups().result(timeout=20)
+    listed = admin.list_consumer_groups().result(timeout=60)
     assert group in {each.group_id for each in listed.valid}
-    described = admin.describe_consumer_groups([group])[group].result(timeout=20)
+    described = admin.describe_consumer_groups([group])[group].result(timeout=60)
     assert (described.state.name, list(described.members)) == ("EMPTY", [])
     asked = [confluent_kafka.ConsumerGroupTopicPartitions(group)]
-    committed = admin.list_consumer_group_offsets(asked)[group].result(timeout=20)
+    committed = admin.list_consumer_group_offsets(asked)[group].result(timeout=60)
     assert [(tp.topic, tp.partition, tp.offset) for tp in committed.topic_partitions] == [
         (fresh, 0, 3)
     ]
-    admin.delete_consumer_groups([group])[group].result(timeout=20)
-    listed = admin.list_consumer_groups().result(timeout=20)
+    admin.delete_consumer_groups([group])[group].result(timeout=60)
+    listed = admin.list_consumer_groups().result(timeout=60)
     assert group not in {each.group_id for each in listed.valid}
 
 

@@ -95,7 +95,7 @@ def test_offsets_are_found_by_time(broker: Broker, fresh: str) -> None:
             (1_700_000_099_001, -1),
         ]:
             asked = [confluent_kafka.TopicPartition(fresh, 0, time_ms)]
-            assert consumer.offsets_for_times(asked, timeout=20)[0].offset == offset, time_ms
+            assert consumer.offsets_for_times(asked, timeout=60)[0].offset == offset, time_ms
     finally:
         consumer.close()
 
@@ -105,7 +105,7 @@ def test_topics_are_made_grown_described_and_deleted(broker: Broker, fresh: str)
     admin = admin_of(broker)
     admin.create_partitions([confluent_kafka.admin.NewPartitions(fresh, 5)])[fresh].result(20)
     wait_until(
-        lambda: len(admin.list_topics(fresh, timeout=20).topics[fresh].partitions) == 5,
+        lambda: len(admin.list_topics(fresh, timeout=60).topics[fresh].partitions) == 5,
         "the topic has five partitions",
     )
     resource = confluent_kafka.admin.ConfigResource("topic", fresh)
@@ -114,8 +114,8 @@ def test_topics_are_made_grown_described_and_deleted(broker: Broker, fresh: str)
     assert not config["retention.ms"].is_default
     with pytest.raises(confluent_kafka.KafkaException, match="already exists"):
         create_topic(broker, fresh)
-    admin.delete_topics([fresh], operation_timeout=20)[fresh].result(30)
-    wait_until(lambda: fresh not in admin.list_topics(timeout=20).topics, "the topic is gone")
+    admin.delete_topics([fresh], operation_timeout=60)[fresh].result(30)
+    wait_until(lambda: fresh not in admin.list_topics(timeout=60).topics, "the topic is gone")
 
 
 def test_kafkas_perf_tools_run_to_their_end(broker: Broker, fresh: str) -> None:

@@ -62,7 +62,7 @@ async def put(store: MetadataStore, key: bytes, value: bytes) -> Revision:
 
 @asynccontextmanager
 async def in_time() -> AsyncIterator[None]:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         yield
 
 

@@ -49,7 +49,7 @@ def grant(
     acl = AclBinding(ResourceType.TOPIC, topic, pattern, "User:ann", "*", operation, permission)
     admin = admin_of(node)
     for future in admin.create_acls([acl]).values():
-        future.result(timeout=20)
+        future.result(timeout=60)
 
 
 def task(mirror: Mirror, name: str) -> dict[str, Any]:

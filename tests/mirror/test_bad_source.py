@@ -213,7 +213,7 @@ def _mirrored(node: KafkaNode, twinlog: TwinlogProcess, of: Partition) -> Mirror
 
 def _delete(node: KafkaNode, topic: str) -> None:
     admin = admin_of(node)
-    admin.delete_topics([topic])[topic].result(timeout=20)
+    admin.delete_topics([topic])[topic].result(timeout=60)
     wait_until(
         lambda: not node.partition_folder(topic, 0).exists(), f"{topic} is deleted at the source"
     )

@@ -48,7 +48,7 @@ async def overtaken(pair: Pair, policy: str) -> tuple[int, int, int]:
     first, end = log_of(pair.destination, T).end, log_of(pair.source, T).end
     partition = DeleteRecordsPartition(partition_index=0, offset=first + 4)
     request = DeleteRecordsRequest(
-        topics=(DeleteRecordsTopic(name="t", partitions=(partition,)),), timeout_ms=5_000
+        topics=(DeleteRecordsTopic(name="t", partitions=(partition,)),), timeout_ms=60_000
     )
     answer = await pair.source.ask(DELETE_RECORDS, request)
     assert not answer.topics[0].partitions[0].error_code, answer

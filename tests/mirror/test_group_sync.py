@@ -84,7 +84,7 @@ def test_offsets_follow_the_source_s_forwards_backwards_and_away(synced: Synced)
     synced.await_offset(group, 0, 90)
     synced.await_offset(group, 1, 5)
     admin = admin_of(synced.source)
-    admin.delete_consumer_groups([group])[group].result(timeout=20)
+    admin.delete_consumer_groups([group])[group].result(timeout=60)
     synced.await_offset(group, 0, None)
 
 
@@ -101,7 +101,7 @@ def test_a_group_deleted_while_twinlog_was_down_goes_and_what_a_consumer_moved_s
     synced.twinlog.stop()
     admin = admin_of(synced.source)
     for future in admin.delete_consumer_groups([gone, moved]).values():
-        future.result(timeout=20)
+        future.result(timeout=60)
     synced.twinlog.start()
     synced.await_offset(gone, 0, None)
     synced.await_offset(gone, 1, None)

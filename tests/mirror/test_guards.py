@@ -55,21 +55,21 @@ def guarded(kafka_4: KafkaNode, twinlog: TwinlogProcess, fresh: str) -> Guarded:
 
 def _delete_records(admin: AdminClient, topic: str) -> Any:
     (future,) = admin.delete_records([TopicPartition(topic, 0, 10)]).values()
-    return future.result(timeout=20)
+    return future.result(timeout=60)
 
 
 def _grow(admin: AdminClient, topic: str) -> Any:
-    return admin.create_partitions([NewPartitions(topic, 3)])[topic].result(timeout=20)
+    return admin.create_partitions([NewPartitions(topic, 3)])[topic].result(timeout=60)
 
 
 def _configure(admin: AdminClient, topic: str) -> Any:
     entry = ConfigEntry("retention.ms", "60000", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    return admin.incremental_alter_configs([resource])[resource].result(timeout=20)
+    return admin.incremental_alter_configs([resource])[resource].result(timeout=60)
 
 
 def _delete(admin: AdminClient, topic: str) -> Any:
-    return admin.delete_topics([topic])[topic].result(timeout=20)
+    return admin.delete_topics([topic])[topic].result(timeout=60)
 
 
 GUARDED: Final[tuple[Callable[[AdminClient, str], Any], ...]] = (
@@ -131,7 +131,7 @@ def _assert_setting(twinlog: TwinlogProcess, topic: str, value: str) -> None:
     resource = ConfigResource(ResourceType.TOPIC, topic)
 
     def now() -> str:
-        found = admin.describe_configs([resource])[resource].result(timeout=20)
+        found = admin.describe_configs([resource])[resource].result(timeout=60)
         return str(found["retention.ms"].value)
 
     wait_until(lambda: now() == value, lambda: f"retention.ms is {value}, not {now()}")

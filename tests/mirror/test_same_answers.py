@@ -16,7 +16,7 @@ from support.twinlog_process import TwinlogProcess
 
 pytestmark = [pytest.mark.kafka, pytest.mark.cluster, pytest.mark.slow]
 
-_TIMEOUT_S: Final = 20.0
+_TIMEOUT_S: Final = 60.0
 _PLACES: Final = 8
 
 

@@ -104,7 +104,7 @@ def test_a_topic_made_again_while_its_source_was_out_of_reach_is_not_mixed_with_
     before = {of: _contents(twinlog, of) for of in partitions}
     proxied.proxy.cut()
     admin = admin_of(proxied.node)
-    admin.delete_topics([fresh])[fresh].result(timeout=20)
+    admin.delete_topics([fresh])[fresh].result(timeout=60)
     wait_until(
         lambda: not proxied.node.partition_folder(fresh, 0).exists(), "it is deleted over there"
     )

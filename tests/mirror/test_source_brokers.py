@@ -39,13 +39,13 @@ class Pair:
     def leaders(self, topic: str) -> set[int]:
         """The brokers that lead that topic's partitions."""
         admin = admin_of(self.first)
-        partitions = admin.list_topics(topic, timeout=20).topics[topic].partitions
+        partitions = admin.list_topics(topic, timeout=60).topics[topic].partitions
         return {partition.leader for partition in partitions.values()}
 
     def in_sync(self, topic: str) -> int:
         """The smallest count of in-sync replicas among that topic's partitions."""
         admin = admin_of(self.first)
-        partitions = admin.list_topics(topic, timeout=20).topics[topic].partitions
+        partitions = admin.list_topics(topic, timeout=60).topics[topic].partitions
         return min(len(partition.isrs) for partition in partitions.values())
 
 
@@ -71,7 +71,7 @@ def test_leaders_that_move_between_brokers_are_followed_while_producers_go_on(
 ) -> None:
     partitions = [(fresh, partition) for partition in range(4)]
     wait_until(
-        lambda: len(admin_of(pair.first).list_topics(timeout=20).brokers) == 2, "two brokers"
+        lambda: len(admin_of(pair.first).list_topics(timeout=60).brokers) == 2, "two brokers"
     )
     create_topic(pair, fresh, partitions=4, replicas=2)
     assert pair.leaders(fresh) == {1, 2}

@@ -139,7 +139,7 @@ async def test_what_is_created_after_the_mirror_began_is_mirrored_from_its_first
         await pair.produce("a2", 3)
         await until_range(pair.destination, ("a2", 0), 0, 6)
         grown = CreatePartitionsTopic(name="a1", count=2)
-        request = CreatePartitionsRequest(topics=(grown,), timeout_ms=5_000)
+        request = CreatePartitionsRequest(topics=(grown,), timeout_ms=60_000)
         assert not (await pair.source.ask(CREATE_PARTITIONS, request)).results[0].error_code
         await pair.produce("a1", 2, partition=1)
         await until_range(pair.destination, ("a1", 1), 0, 4)

@@ -190,7 +190,7 @@ async def commit(broker: AskedBroker, offset: int) -> ErrorCode:
 
 async def commit_in_the_end(broker: AskedBroker, offset: int) -> None:
     """Commit as a client does: again, while the coordinator says that it cannot yet."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (code := await commit(broker, offset)) != ErrorCode.NONE:
             assert code in (
                 ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,

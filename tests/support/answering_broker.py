@@ -232,7 +232,7 @@ def answering_broker() -> Iterator[AnsweringBroker]:
 
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
     thread.start()
-    assert is_up.wait(10), "the answering broker did not start"
+    assert is_up.wait(60), "the answering broker did not start"
     try:
         yield broker
     finally:

@@ -79,7 +79,7 @@ async def create(broker: AskedBroker, name: str, **config: str) -> Any:
     """Make a topic of one partition; ``retention_bytes`` stands for ``retention.bytes``."""
     configs = tuple(TopicConfig(name=k.replace("_", "."), value=v) for k, v in config.items())
     topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=configs)
-    request = CreateTopicsRequest(topics=(topic,), timeout_ms=10_000)
+    request = CreateTopicsRequest(topics=(topic,), timeout_ms=60_000)
     (made,) = (await broker.ask(CREATE_TOPICS, request)).topics
     assert made.error_code == 0, made.error_message
     return made
@@ -87,7 +87,7 @@ async def create(broker: AskedBroker, name: str, **config: str) -> Any:
 
 async def delete(broker: AskedBroker, name: str) -> None:
     """Delete a topic."""
-    request = DeleteTopicsRequest(topics=(TopicToDelete(name=name),), timeout_ms=10_000)
+    request = DeleteTopicsRequest(topics=(TopicToDelete(name=name),), timeout_ms=60_000)
     (gone,) = (await broker.ask(DELETE_TOPICS, request)).responses
     assert gone.error_code == 0, gone.error_message
 
@@ -96,7 +96,7 @@ async def trim(broker: AskedBroker, name: str, before: int) -> int:
     """Delete the records before an offset; give where the log starts now."""
     asked = DeleteRecordsPartition(partition_index=0, offset=before)
     topic = DeleteRecordsTopic(name=name, partitions=(asked,))
-    request = DeleteRecordsRequest(topics=(topic,), timeout_ms=10_000)
+    request = DeleteRecordsRequest(topics=(topic,), timeout_ms=60_000)
     (done,) = (await broker.ask(DELETE_RECORDS, request)).topics[0].partitions
     assert done.error_code == 0, done.error_code
     return done.low_watermark

@@ -24,7 +24,7 @@ from twinlog.wire.schema import Api
 Request = TypeVar("Request")
 Response = TypeVar("Response")
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 50.0
 
 
 class AskedBroker:
@@ -58,7 +58,7 @@ class AskedBroker:
         sent = ProducePartition(index=partition, records=batches)
         request = ProduceRequest(
             acks=acks,
-            timeout_ms=5_000,
+            timeout_ms=60_000,
             topic_data=(ProduceTopic(name=topic, partition_data=(sent,)),),
         )
         answer = await self.ask(PRODUCE, request, 12)

@@ -22,8 +22,8 @@ _NOT_YET = {
     KafkaError.NOT_COORDINATOR,
 }
 _LOST = {KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT, KafkaError._TRANSPORT}
-_TIMEOUT_S = 20.0
-_ANSWER_S = 10.0
+_TIMEOUT_S = 60.0
+_ANSWER_S = 30.0
 _ATTEMPTS = 3
 
 
@@ -53,7 +53,7 @@ def create_topic(
     new = NewTopic(name, partitions, replicas, config=dict(config or {}))
     for attempt in range(_ATTEMPTS):
         try:
-            asked = admin.create_topics([new], operation_timeout=5.0, request_timeout=_ANSWER_S)
+            asked = admin.create_topics([new], operation_timeout=20.0, request_timeout=_ANSWER_S)
             asked[name].result(timeout=2 * _ANSWER_S)
         except KafkaException as error:
             code = error.args[0].code()

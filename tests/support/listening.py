@@ -12,7 +12,7 @@ from twinlog.network.peer import Peer
 from twinlog.wire.codec import Parts
 from twinlog.wire.primitives import Buffer
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 def framed(body: bytes) -> bytes:
@@ -95,7 +95,7 @@ async def connected(port: int) -> AsyncIterator[FrameClient]:
 
 
 async def eventually(claim: Callable[[], bool]) -> None:
-    """Let the loop turn until ``claim()`` is true; fail after ten seconds."""
+    """Let the loop turn until ``claim()`` is true; fail after a minute."""
     async with asyncio.timeout(WAIT_S):
         while not claim():  # noqa: ASYNC110 - what is waited for is inside the kernel
             await asyncio.sleep(0.001)

@@ -30,7 +30,7 @@ from twinlog.wire.messages.topics import (
     TopicConfig,
 )
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 QUICK = {
     "mirror.state.topic.num.partitions": "2",
     "offsets.topic.num.partitions": "2",
@@ -59,7 +59,7 @@ class Pair:
             ),
         )
         answer = await self.source.ask(
-            CREATE_TOPICS, CreateTopicsRequest(topics=(topic,), timeout_ms=5_000)
+            CREATE_TOPICS, CreateTopicsRequest(topics=(topic,), timeout_ms=60_000)
         )
         assert not answer.topics[0].error_code, answer
 

@@ -18,7 +18,7 @@ from twinlog.wire.messages.transactions import INIT_PRODUCER_ID, InitProducerIdR
 
 UNDER_WAY_MAX = 5
 RECORDS_PER_BATCH = 3
-_TIMEOUT_S = 20.0
+_TIMEOUT_S = 60.0
 _RETRY_S = 0.02
 
 
@@ -78,7 +78,7 @@ class RawWriter:
         part = ProducePartition(index=self.partition, records=content)
         request = ProduceRequest(
             acks=-1,
-            timeout_ms=10_000,
+            timeout_ms=60_000,
             topic_data=(ProduceTopic(name=self.topic, partition_data=(part,)),),
         )
         response = await connection.call(PRODUCE, request, timeout_s=_TIMEOUT_S, version=12)

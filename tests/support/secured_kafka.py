@@ -102,20 +102,20 @@ class SecuredKafka(KafkaNode):
             else:
                 info = ScramCredentialInfo(mechanism, 4_096)
                 wanted = UserScramCredentialUpsertion(user, info, password.encode())
-            admin.alter_user_scram_credentials([wanted])[user].result(timeout=20)
+            admin.alter_user_scram_credentials([wanted])[user].result(timeout=60)
 
     def allow(self, acls: Iterable[Acl], *, user: str = USER) -> None:
         """Let a user do that."""
         admin = self.admin()
         for done in admin.create_acls([_binding(acl, user) for acl in acls]).values():
-            done.result(timeout=20)
+            done.result(timeout=60)
 
     def forbid(self, acls: Iterable[Acl], *, user: str = USER) -> None:
         """Take back what was allowed."""
         admin: AdminClient = self.admin()
         filters = [_binding_filter(acl, user) for acl in acls]
         for done in admin.delete_acls(filters).values():
-            assert done.result(timeout=20), "there was nothing to take back"
+            assert done.result(timeout=60), "there was nothing to take back"
 
 
 class OldSecuredKafka(KafkaNode):

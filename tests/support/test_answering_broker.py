@@ -10,7 +10,7 @@ def test_kafka_python_writes_and_reads_through_it() -> None:
         broker.logs["a", 0] = b""
         producer = KafkaProducer(bootstrap_servers=broker.bootstrap, enable_idempotence=False)
         sent = producer.send("a", value=b"one", key=b"k", partition=0)
-        assert sent.get(timeout=10).offset == 0
+        assert sent.get(timeout=60).offset == 0
         producer.close()
         consumer = KafkaConsumer(
             bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", group_id=None

@@ -60,7 +60,7 @@ def test_the_reaper_kills_what_is_still_watched_and_nothing_else() -> None:
     reaper.watch(forgotten.pid)
     reaper.forget(forgotten.pid)
     reaper.close()
-    assert watched.wait(timeout=10) == -9
+    assert watched.wait(timeout=60) == -9
     assert forgotten.poll() is None
     forgotten.kill()
     forgotten.wait()
@@ -81,7 +81,7 @@ def test_servers_end_when_the_test_run_is_killed(tmp_path: Path) -> None:
         check=False,
     )
     pid = int(run.stdout)
-    wait_until(lambda: is_gone(pid), f"process {pid} ended", timeout_s=10)
+    wait_until(lambda: is_gone(pid), f"process {pid} ended", timeout_s=60)
 
 
 def is_gone(pid: int) -> bool:

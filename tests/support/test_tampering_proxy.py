@@ -39,7 +39,7 @@ def _echo(connection: socket.socket) -> None:
 
 
 def _talk(proxy: TamperingProxy) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", proxy.port), timeout=2)
+    return socket.create_connection(("127.0.0.1", proxy.port), timeout=60)
 
 
 def _ask(connection: socket.socket, text: bytes) -> bytes:

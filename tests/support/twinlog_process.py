@@ -10,7 +10,7 @@ from support.server_process import ServerProcess, free_port
 
 # ApiVersions v0 with correlation id 7 and no client id: the smallest question there is.
 _API_VERSIONS_REQUEST = struct.pack(">ihhih", 10, 18, 0, 7, -1)
-_READY_TIMEOUT_S = 30.0
+_READY_TIMEOUT_S = 90.0
 
 
 class TwinlogProcess:

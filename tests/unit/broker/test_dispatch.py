@@ -20,7 +20,7 @@ async def exchange(broker: LocalBroker, frame: bytes) -> bytes | None:
     reader, writer = await asyncio.open_connection(broker.address.host, broker.address.port)
     writer.write(struct.pack(">i", len(frame)) + frame)
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             (length,) = struct.unpack(">i", await reader.readexactly(4))
             return await reader.readexactly(length)
     except (asyncio.IncompleteReadError, ConnectionResetError):

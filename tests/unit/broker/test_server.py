@@ -68,6 +68,6 @@ async def test_records_and_their_end_survive_a_restart(tmp_path: Path) -> None:
 
 
 async def test_an_orderly_stop_lets_a_waiting_reader_go(tmp_path: Path) -> None:
-    async with asyncio.timeout(20), local_broker(tmp_path) as broker:
+    async with asyncio.timeout(60), local_broker(tmp_path) as broker:
         await broker.make_topic("t")
     assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()

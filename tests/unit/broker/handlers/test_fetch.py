@@ -101,10 +101,11 @@ async def test_what_is_appended_just_as_a_reader_begins_to_wait_is_not_missed(
         await broker.make_topic("t")
         producer = broker
         reader = await broker.another_connection()
-        waits = fetch(at(0), max_wait_ms=8_000, session_epoch=epoch)
-        async with asyncio.timeout(5):
+        waits = fetch(at(0), max_wait_ms=120_000, session_epoch=epoch)
+        async with asyncio.timeout(60):
             answer, _ = await asyncio.gather(
-                reader.call(FETCH, waits, timeout_s=10, version=12), producer.produce("t", batch(1))
+                reader.call(FETCH, waits, timeout_s=120, version=12),
+                producer.produce("t", batch(1)),
             )
         assert answer.topics[0].partitions[0].high_watermark == 1
         await reader.close()

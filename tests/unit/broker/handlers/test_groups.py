@@ -261,7 +261,7 @@ async def test_a_member_that_waits_does_not_hold_up_a_stop(tmp_path: Path) -> No
         "group.initial.rebalance.delay.ms": "60000",
     }
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(50),
         asyncio.TaskGroup() as tasks,
         local_broker(tmp_path, settings) as broker,
     ):

@@ -369,7 +369,7 @@ async def test_a_reply_given_together_with_others_waits_for_the_commit_too(
     log.lags = True
     async with asyncio.TaskGroup() as tasks:
         waiting = [tasks.create_task(patient.put("k", b"v")), tasks.create_task(patient.get("k"))]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not log.end:  # noqa: ASYNC110 - the log is no task of ours
                 await asyncio.sleep(0)
         for _ in range(5):

@@ -43,7 +43,10 @@ def partitions_known(broker: LocalBroker) -> set[MirrorPartition]:
 async def test_states_that_could_not_be_deleted_with_their_mirror_go_after_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    tried = asyncio.Event()
+
     def refuse(*_: object) -> None:
+        tried.set()
         raise ApiError(ErrorCode.NOT_COORDINATOR, "its coordinator has just moved")
 
     folder = tmp_path / "destination"
@@ -62,7 +65,7 @@ async def test_states_that_could_not_be_deleted_with_their_mirror_go_after_a_res
                     DELETE_CLUSTER_MIRROR, DeleteClusterMirrorRequest(mirror_name="m")
                 )
                 assert not gone.error_code
-                await asyncio.sleep(0.1)  # who could delete it by now has tried
+                await asyncio.wait_for(tried.wait(), 60)
             assert mirrors_known(here) == {"m"}
         async with local_broker(folder, QUICK) as here:
 
@@ -103,7 +106,10 @@ async def test_the_states_of_a_topic_go_with_it_though_its_mirror_stays(tmp_path
 async def test_states_that_could_not_be_deleted_with_their_topic_go_after_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    tried = asyncio.Event()
+
     def refuse(*_: object) -> None:
+        tried.set()
         raise ApiError(ErrorCode.NOT_COORDINATOR, "its coordinator has just moved")
 
     folder = tmp_path / "destination"
@@ -113,7 +119,7 @@ async def test_states_that_could_not_be_deleted_with_their_topic_go_after_a_rest
             with monkeypatch.context() as patched:
                 patched.setattr(MirrorShard, "delete_topics", refuse)
                 await delete(here, "gone")
-                await asyncio.sleep(0.1)  # who could delete it by now has tried
+                await asyncio.wait_for(tried.wait(), 60)
             assert len(partitions_known(here)) == 2
         async with local_broker(folder, QUICK) as here:
             await until_one_is_known(here)

@@ -346,7 +346,7 @@ async def test_a_fetcher_without_work_hangs_up_and_begins_again_when_woken(
         for partition in range(2):
             made.fetcher.plan.drop(of(partition))
         running = asyncio.ensure_future(made.loop.run())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await eventually(lambda: made.loop._connection is None)
             made.fetcher.plan.put(of(0), order())
             made.fetcher.wake.set()
@@ -397,7 +397,7 @@ async def test_a_fetcher_of_throttled_partitions_only_waits_until_the_rate_is_an
         work.throttle(frozenset({of(0), of(1)}))
         work.board.throttle.set_rate(0, work.clock.now_ms())
         running = asyncio.ensure_future(made.loop.run())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await eventually(lambda: made.fetcher.plan.asks_nothing)
             assert made.requests == []
             work.throttle(frozenset({of(1)}))
@@ -420,7 +420,7 @@ async def test_a_throttle_lifted_while_an_answer_came_is_not_waited_for(tmp_path
 
         made.loop.take = stop_the_other_and_lift  # type: ignore[method-assign]
         running = asyncio.ensure_future(made.loop.run())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await eventually(lambda: len(made.requests) > 1)
         running.cancel()
         (topic,) = made.requests[1].topics
@@ -436,6 +436,6 @@ async def test_the_trouble_with_a_broker_that_leads_nothing_any_more_is_told_no_
         for partition in range(2):
             made.fetcher.plan.drop(of(partition))
         running = asyncio.ensure_future(made.loop.run())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await eventually(lambda: made.loop._name not in errors)
         running.cancel()

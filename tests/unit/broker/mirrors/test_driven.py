@@ -216,7 +216,7 @@ def events_of(one: DrivenPartition, monkeypatch: pytest.MonkeyPatch) -> list[on.
 
 async def until(is_so: Callable[[], bool]) -> None:
     """Let threads work until something is so."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not is_so():
             await asyncio.to_thread(lambda: None)
 

@@ -14,7 +14,7 @@ from twinlog.model.errors import ApiError, ErrorCode
 
 AT_ONCE_S = 0.0
 NEVER_S = 1_000.0
-BOUND_S = 10.0
+BOUND_S = 60.0
 
 
 class Done:

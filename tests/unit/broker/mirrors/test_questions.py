@@ -53,7 +53,7 @@ async def answers(bench: Bench, *asked: tuple[TopicPartition, Question]) -> list
         answer: asyncio.Future[on.Event] = loop.create_future()
         waiting.append(answer)
         bench.work.questions.ask(Asked(partition, question, answer.set_result))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         return await asyncio.gather(*waiting)
 
 
