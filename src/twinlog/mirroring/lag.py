@@ -22,6 +22,8 @@ class LagInputs:
     """When we last had everything the source had."""
     bytes_mirrored: int = 0
     records_mirrored: int = 0
+    is_of_before: bool = False
+    """Whether the source was not asked since a pause, a stop or a failure."""
 
     def answered(self, source_offset: Offset, destination_offset: Offset, now_ms: int) -> None:
         """Note an answer of the source."""
@@ -30,14 +32,15 @@ class LagInputs:
         self.source_offset = source_offset
         self.destination_offset = destination_offset
         self.answered_at_ms = now_ms
+        self.is_of_before = False
 
-    def forget_source(self) -> None:
-        """Note that the source's offset is not known any more: it was not asked for a while."""
-        self.source_offset = NO_OFFSET
+    def doubt_source(self) -> None:
+        """Note that the source's offset is of before: it was not asked for a while."""
+        self.is_of_before = True
 
     def unchanged(self, at_ms: int) -> None:
         """Note that the source had nothing new then: it leaves that out of its answers."""
-        if at_ms > self.answered_at_ms >= 0 and self.source_offset != NO_OFFSET:
+        if at_ms > self.answered_at_ms >= 0 and not self.is_of_before:
             self.answered(self.source_offset, self.destination_offset, at_ms)
 
     def appended(self, record_count: int, byte_count: int) -> None:

@@ -164,7 +164,7 @@ class PartitionMirror:
         self._saving = state
         if state in ALIGNING and self.state not in ALIGNING:
             # Before the state is seen: by what it told long ago we would pass for level with it.
-            self.lag.forget_source()
+            self.lag.doubt_source()
         effects.append(self.standing.leave_for(state))
         return effects
 

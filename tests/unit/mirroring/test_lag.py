@@ -50,11 +50,11 @@ def test_what_the_source_leaves_out_is_as_it_was_and_level_if_it_was_level() -> 
     assert lag.seconds(24_000) == 4
 
 
-def test_a_forgotten_source_is_not_known_again_by_what_it_leaves_out() -> None:
+def test_what_is_of_before_is_not_made_new_by_what_the_source_leaves_out() -> None:
     lag = LagInputs()
-    lag.answered(Offset(10), Offset(10), 1_000)
-    lag.forget_source()
+    lag.answered(Offset(12), Offset(10), 1_000)
+    lag.doubt_source()
     lag.unchanged(2_000)
-    assert (lag.records, lag.bytes) == (-1, -1)
-    lag.answered(Offset(12), Offset(10), 3_000)
-    assert lag.records == 2
+    assert (lag.is_of_before, lag.answered_at_ms, lag.records) == (True, 1_000, 2)
+    lag.answered(Offset(12), Offset(12), 3_000)
+    assert (lag.is_of_before, lag.records) == (False, 0)

@@ -155,7 +155,10 @@ def describe_partition(
     last = None if known is None else known.last_mirror_epoch
     lag = None if at_work is None else at_work.lag
     source, destination = NO_OFFSET, NO_OFFSET
-    if lag is not None and lag.source_offset != NO_OFFSET:
+    here = MirrorState.UNKNOWN if known is None else known.mirror_state
+    # By what the source told before a pause or a failure the partition would pass for level.
+    is_known = lag is not None and not (lag.is_of_before and here in _FOLLOWING)
+    if lag is not None and is_known and lag.source_offset != NO_OFFSET:
         source, destination = lag.source_offset, lag.destination_offset
     else:
         partition = broker.partitions.find(of)
@@ -163,14 +166,14 @@ def describe_partition(
             destination = partition.high_watermark
     return DescribedMirrorPartition(
         partition_index=index,
-        state_value=(MirrorState.UNKNOWN if known is None else known.mirror_state).name,
+        state_value=here.name,
         error_message=_error(state.error if state else None, at_work, status),
         retry_attempt=state.retry_attempt if state else 0,
         source_offset=source,
         destination_offset=destination,
         last_mirror_epoch=-1 if last is None else last.epoch,
         last_mirror_offset=-1 if last is None else last.log_end,
-        lag_bytes=-1 if lag is None else lag.bytes,
+        lag_bytes=lag.bytes if lag is not None and is_known else -1,
         lag_ms=_lag_ms(at_work, broker.clock.now_ms()),
         losses=() if known is None else tuple(_described(loss) for loss in known.losses),
         start=() if known is None else tuple(_described_start(known.start)),

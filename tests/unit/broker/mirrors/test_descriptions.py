@@ -81,6 +81,24 @@ def test_offsets_are_those_of_the_last_answer(broker: Any) -> None:
     assert (found.last_mirror_epoch, found.last_mirror_offset) == (3, 9)
 
 
+def test_what_the_source_told_before_a_failure_is_told_until_it_is_asked_again(
+    broker: Any,
+) -> None:
+    at_work = AtWork(MirrorState.MIRRORING)
+    at_work.lag.appended(10, 500)
+    at_work.lag.answered(Offset(50), Offset(50), 1_000)
+    at_work.lag.doubt_source()
+    offsets = {
+        state: told(broker, at_work, PartitionState(state=state)).source_offset
+        for state in (MirrorState.FAILED, MirrorState.LOG_ALIGNMENT, MirrorState.MIRRORING)
+    }
+    assert list(offsets.values()) == [50, -1, -1]
+    assert told(broker, at_work, PartitionState(state=MirrorState.MIRRORING)).lag_bytes == -1
+    at_work.lag.answered(Offset(70), Offset(50), 2_000)
+    found = told(broker, at_work, PartitionState(state=MirrorState.MIRRORING))
+    assert (found.source_offset, found.lag_bytes) == (70, 1_000)
+
+
 def test_lag_is_told_in_bytes_and_time_once_it_is_known(broker: Any) -> None:
     at_work = AtWork(MirrorState.MIRRORING)
     found = told(broker, at_work)
