@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Final, Protocol
 
 from twinlog.mirroring.lag import LagInputs
+from twinlog.mirroring.records import MirrorPartition, RecordLoss
 from twinlog.mirroring.states import MirrorState
 from twinlog.mirroring.throttle import Throttle
 from twinlog.model.ids import TopicPartition
@@ -63,6 +64,8 @@ class MirrorCounts:
     fetched_bytes: int = 0
     losses: Counter[LossKind] = field(default_factory=Counter)
     lost_records: Counter[LossKind] = field(default_factory=Counter)
+    unsure_losses: dict[MirrorPartition, list[RecordLoss]] = field(default_factory=dict)
+    """Losses whose write was not seen to succeed: not counted, though it may have."""
     task_errors: Counter[str] = field(default_factory=Counter)
 
 

@@ -152,8 +152,8 @@ class MirrorShard:
         """
         self._check_leader_epoch(of, leader_epoch)
         before = self._losses.get(of, ())
-        last = {_what(loss) for loss in before[-len(losses) :]}
-        fresh = tuple(loss for loss in losses if _what(loss) not in last)
+        last = {what_of(loss) for loss in before[-len(losses) :]}
+        fresh = tuple(loss for loss in losses if what_of(loss) not in last)
         if not fresh:
             return Outcome(reply=())
         value = PartitionLosses(losses=(*before, *fresh)[-LOSSES_KEPT_MAX:])
@@ -264,7 +264,8 @@ class MirrorShard:
         raise AssertionError(f"the mirror coordinator set no deadline, {name} came due")
 
 
-def _what(loss: RecordLoss) -> tuple[str, int, int, str | None]:
+def what_of(loss: RecordLoss) -> tuple[str, int, int, str | None]:
+    """Give what makes a loss the same as one that was told of before."""
     return loss.kind, loss.first, loss.end, loss.saved_to
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -17,10 +17,11 @@ from twinlog.cluster.changes import Change
 from twinlog.cluster.image import ClusterImage
 from twinlog.cluster.mirrors import bump_leader_epochs
 from twinlog.config.declare import Settings
-from twinlog.coordination.outcome import Outcome
+from twinlog.coordination.outcome import Outcome, Parked
 from twinlog.mirroring import events as on
 from twinlog.mirroring.planning import FetchPlan
 from twinlog.mirroring.records import MirrorPartition, RecordLoss, home_key
+from twinlog.mirroring.shard import LOSSES_KEPT_MAX, MirrorShard, what_of
 from twinlog.model.errors import ApiError
 from twinlog.model.ids import BrokerId, LeaderEpoch, TopicPartition
 from twinlog.telemetry.audit import state_change_logger
@@ -142,12 +143,26 @@ class MirrorWork:
         self, of: TopicPartition, key: MirrorPartition, epoch: LeaderEpoch, losses: Losses
     ) -> None:
         """Write down what is about to be cut off, or will never come. Raises ApiError."""
-        fresh: Losses = await self.run_on_shard(
-            home_key(key),
-            lambda shard, _: shard.write_losses(key, epoch, losses),
-            self.write_timeout_s,
-        )
-        for loss in fresh:
+        fresh: list[RecordLoss] = []
+
+        def write(shard: MirrorShard, _: int) -> Outcome[Losses]:
+            outcome = shard.write_losses(key, epoch, losses)
+            assert not isinstance(outcome.reply, Parked)
+            fresh[:] = outcome.reply
+            return outcome
+
+        unsure = self.status.counts.unsure_losses
+        try:
+            await self.run_on_shard(home_key(key), write, self.write_timeout_s)
+        except BaseException:
+            if fresh:  # they may be written: who comes with them again finds them known then
+                unsure[key] = [*unsure.get(key, ()), *fresh][-LOSSES_KEPT_MAX:]
+            raise
+        told_again = {what_of(loss) for loss in unsure.pop(key, ())}
+        self._count(of, [loss for loss in losses if loss in fresh or what_of(loss) in told_again])
+
+    def _count(self, of: TopicPartition, losses: Iterable[RecordLoss]) -> None:
+        for loss in losses:
             kind = LossKind(loss.kind)
             self.status.counts.losses[kind] += 1
             self.status.counts.lost_records[kind] += loss.end - loss.first
