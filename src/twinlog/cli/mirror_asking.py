@@ -67,12 +67,21 @@ def matching(mirror: mirrors.ListedMirror, topics: str | None) -> list[str]:
     return sorted(name for name in mirror.topic_names or () if is_meant(name))
 
 
+def without_match(mirror: mirrors.ListedMirror, topics: str | None) -> list[str]:
+    """Give what is named in ``--topics`` and means no topic of the mirror."""
+    return [word for word in words(topics) if not matching(mirror, word)]
+
+
 def some_matching(mirror: mirrors.ListedMirror, topics: str | None) -> list[str]:
-    """Give the mirror's topics that are meant; CliError if there is none."""
-    found = matching(mirror, topics)
-    if not found:
+    """Give the mirror's topics that are meant.
+
+    CliError if there is none, or if something that is named means none: whoever misspells one of
+    two topics shall not read that all is well.
+    """
+    found, missing = matching(mirror, topics), without_match(mirror, topics)
+    if missing or not found:
         what = f"no topic of mirror {mirror.mirror_name}"
-        told = f"{what} matches {topics}" if topics else f"{what} is there"
+        told = f"{what} matches {', '.join(missing)}" if missing else f"{what} is there"
         raise CliError(
             f"{told}: see them with "
             f"kafka-cluster-mirrors.sh --describe --mirror {mirror.mirror_name}"

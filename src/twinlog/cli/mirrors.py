@@ -15,6 +15,7 @@ from twinlog.cli.mirror_asking import (
     mirror_called,
     patterns_of,
     some_matching,
+    without_match,
     words,
 )
 from twinlog.cli.mirror_flags import WAIT, check_flags, mirrors_parser
@@ -156,7 +157,8 @@ async def _stop_now(
     cluster: Cluster, options: argparse.Namespace, decided_at: int = UNCHECKED
 ) -> int:
     """Stop, whatever others have asked for since, unless it was decided by what was seen."""
-    chosen = matching(await mirror_called(cluster, options.mirror), options.topics)
+    mirror = await mirror_called(cluster, options.mirror)
+    chosen = matching(mirror, options.topics)
     answer = await cluster.ask(
         mirrors.STOP_MIRROR_TOPICS,
         mirrors.StopMirrorTopicsRequest(
@@ -169,6 +171,10 @@ async def _stop_now(
     stopped, code = _topics_done(answer, options)
     if stopped:
         print(f"Stopped{_bracketed(stopped)} topic(s) in mirror {options.mirror}")
+        if missing := without_match(mirror, options.topics):
+            print(
+                f"No topic of mirror {options.mirror} matches {', '.join(missing)}", file=sys.stderr
+            )
     elif code == EXIT_OK:
         print(
             f"No matching topics in mirror {options.mirror}. "

@@ -28,6 +28,8 @@ def test_no_topics_are_all_of_the_mirrors_topics() -> None:
 def test_no_match_and_no_topic_are_told_apart() -> None:
     with pytest.raises(CliError, match="no topic of mirror m matches c: see them with"):
         some_matching(MIRROR, "c")
+    with pytest.raises(CliError, match="no topic of mirror m matches c, d: see them with"):
+        some_matching(MIRROR, "a.*,c,b,d")
     with pytest.raises(CliError, match="no topic of mirror m is there: see them with"):
         some_matching(ListedMirror(mirror_name="m", source_bootstrap="s:1"), None)
 

@@ -226,6 +226,13 @@ def test_stop_names_the_matching_topics_and_passes_the_patterns(broker: Answerin
     assert asked.patterns == ("pay.*",)
 
 
+def test_a_stop_says_what_it_did_not_find_beside_what_it_stopped(broker: AnsweringBroker) -> None:
+    broker.on(mirrors.LIST_CLUSTER_MIRRORS, LISTED)
+    broker.on(mirrors.STOP_MIRROR_TOPICS, results("payments", "paychecks"))
+    ran = mirrors_command(broker, "--stop", "--mirror", "m", "--topics", "pay.*,ordesr")
+    assert (ran.code, ran.err) == (0, "No topic of mirror m matches ordesr\n")
+
+
 def test_stop_of_topics_that_are_not_there_yet_takes_the_pattern_away(
     broker: AnsweringBroker,
 ) -> None:
