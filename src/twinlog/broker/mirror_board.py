@@ -75,7 +75,7 @@ class MirrorStatus:
 
     counts: MirrorCounts = field(default_factory=MirrorCounts)
     begun_at_ms: int = 0
-    throttled_count: int = 0
+    throttled: frozenset[TopicPartition] = frozenset()
     """Partitions that are fetched at the broker's rate for all of them."""
     partitions: dict[TopicPartition, MirroredPartition] = field(default_factory=dict)
     task_errors: dict[str, str | None] = field(default_factory=dict)

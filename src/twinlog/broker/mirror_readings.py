@@ -94,8 +94,15 @@ def _behind(status: MirrorStatus) -> Iterator[tuple[TopicPartition, MirroredPart
 
 
 def _silences(board: MirrorBoard, now_ms: int) -> Iterator[Sample]:
+    is_held = board.throttle.wait_ms(now_ms) > 0
     for name, status in board.statuses.items():
-        answered = [p.lag.answered_at_ms for p in status.partitions.values() if _is_asked(p)]
+        # What we hold back ourselves says nothing of the source.
+        held = status.throttled if is_held else frozenset()
+        answered = [
+            p.lag.answered_at_ms
+            for of_partition, p in status.partitions.items()
+            if _is_asked(p) and of_partition not in held
+        ]
         if answered:
             since_ms = max(max(answered), status.begun_at_ms)
             yield (name,), (now_ms - since_ms) / 1000
@@ -141,7 +148,7 @@ def _counts(board: MirrorBoard) -> Iterator[Reading]:
     )
     yield Reading(
         of.THROTTLED,
-        [((name,), status.throttled_count) for name, status in board.statuses.items()],
+        [((name,), len(status.throttled)) for name, status in board.statuses.items()],
     )
     rate = board.throttle.rate
     yield Reading(of.THROTTLED_RATE, [] if board.throttle.is_unlimited else [((), rate)])

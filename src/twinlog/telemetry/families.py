@@ -245,7 +245,8 @@ PARTITION_LAG_SECONDS: Final = gauge(
 )
 SOURCE_SILENT: Final = gauge(
     "twinlog_mirror_source_silent_seconds",
-    "How long ago the source last answered a fetch; left out while nothing is fetched.",
+    "How long ago the source last answered a fetch; left out while nothing "
+    "is fetched, also because the throttled rate is used up.",
     "mirror",
 )
 MIRROR_PARTITIONS: Final = gauge(

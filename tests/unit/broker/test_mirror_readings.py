@@ -112,12 +112,24 @@ def test_what_is_stopped_does_not_lag() -> None:
 
 def test_the_throttle_is_told_where_there_is_one() -> None:
     board, status = board_of(Mirrored(MirrorState.MIRRORING))
-    status.throttled_count = 1
+    status.throttled = frozenset({TopicPartition(NAME, 0)})
     found = read(board, 0)
     assert found['twinlog_mirror_throttled_partitions{mirror="m"}'] == 1
     assert "twinlog_mirror_throttled_rate_bytes" not in found
     board.throttle.set_rate(1_000, 0)
     assert read(board, 0)["twinlog_mirror_throttled_rate_bytes"] == 1_000
+
+
+def test_a_source_that_is_not_asked_because_of_the_throttle_is_not_called_silent() -> None:
+    partitions = [Mirrored(MirrorState.MIRRORING, lagging(40, 10, 5_000)) for _ in range(2)]
+    board, status = board_of(*partitions)
+    silent = 'twinlog_mirror_source_silent_seconds{mirror="m"}'
+    status.throttled = frozenset(status.partitions)
+    assert read(board, 65_000)[silent] == 60
+    board.throttle.set_rate(0, 0)
+    assert silent not in read(board, 65_000)
+    status.throttled = frozenset({TopicPartition(NAME, 0)})
+    assert read(board, 65_000)[silent] == 60, "the other one is asked"
 
 
 def test_losses_are_told_with_their_cause_and_errors_with_their_task() -> None:

@@ -94,7 +94,7 @@ class MirrorWork:
         """Fetch these at the throttled rate from now on, and no others."""
         if partitions != self.throttled:
             self.throttled = partitions
-            self.status.throttled_count = len(partitions)
+            self.status.throttled = partitions
             self.wake_fetchers()
 
     def wake_fetchers(self) -> None:
