@@ -29,15 +29,12 @@ class FlushGate:
     def __init__(self) -> None:
         self._lock = Lock()
         self.failure: str | None = None
-        """Why the first flush that failed did."""
+        """Why the first flush that failed did, and what that means."""
 
     def check(self) -> None:
         """Raise DiskError if a flush has failed."""
         if self.failure is not None:
-            raise DiskError(
-                f"{self.failure}; this log takes no more records until the broker, its disk "
-                "mended, is started again"
-            )
+            raise DiskError(self.failure)
 
     def run(self, disk: Disk, flush: Flush) -> None:
         """Wait until the files have reached the disk. Raises DiskError."""
@@ -47,5 +44,8 @@ class FlushGate:
                 for file in flush.files:
                     disk.sync(file)
             except DiskError as error:
-                self.failure = str(error)
-                raise
+                self.failure = (
+                    f"{error}; this log takes no more records until the broker, its disk mended, "
+                    "is started again"
+                )
+                raise DiskError(self.failure) from error
