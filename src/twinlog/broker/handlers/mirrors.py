@@ -25,6 +25,7 @@ from twinlog.broker.mirrors.descriptions import (
     known_partitions,
     state_of,
 )
+from twinlog.broker.mirrors.letting_go import LettingGo
 from twinlog.broker.mirrors.own_topics import start_rule
 from twinlog.broker.mirrors.source import (
     SourceCluster,
@@ -180,11 +181,11 @@ async def _start(broker: Broker, mirror: MirrorFact, request: StartMirrorTopicsR
     finally:
         await source.close()
     excluded: tuple[str, ...] = settings[keys.TOPIC_PROPERTIES_EXCLUDE]
+    chosen = [topic.name for topic in choice.topics]
+    letting_go = await LettingGo.look(broker, mirror.name, chosen)
+    rule = start_rule(broker, mirror.name, choice.topics, choice.overrides, frozenset(excluded))
     started = await ask_topics(
-        broker,
-        [topic.name for topic in choice.topics],
-        start_rule(broker, mirror.name, choice.topics, choice.overrides, frozenset(excluded)),
-        decided_at=request.state_offset,
+        broker, chosen, letting_go.rule(rule), decided_at=request.state_offset
     )
     return {**choice.refused, **started}
 
