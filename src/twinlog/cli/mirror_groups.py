@@ -41,7 +41,10 @@ class GroupChange:
         at = f"group {self.group} on {self.topic}-{self.partition}"
         here = "nothing" if self.here < 0 else str(self.here)
         told = f"{at}: {self.source_offset} at the source, {here} here"
-        return f"{told}; clamped to {self.possible}" if self.is_clamped else told
+        if not self.is_clamped:
+            return told
+        how = "a sync would clamp it" if self.is_out_of_step else "clamped"
+        return f"{told}; {how} to {self.possible}"
 
     def as_json(self) -> dict[str, Any]:
         """Give it as a JSON object."""

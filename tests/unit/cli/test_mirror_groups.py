@@ -1,6 +1,7 @@
 """A group's offsets are compared where the mirror holds them, and clamped where it does not."""
 
 import asyncio
+from dataclasses import replace
 
 from support.answering_broker import AnsweringBroker, answering_broker
 from twinlog.cli.cluster import Cluster
@@ -22,6 +23,8 @@ def test_what_the_mirror_does_not_hold_is_clamped_to_its_ends() -> None:
     assert above == GroupChange("g", "t", 0, 60, 50, 50)
     assert (above.is_clamped, above.is_out_of_step) == (True, False)
     assert str(above) == "group g on t-0: 60 at the source, 50 here; clamped to 50"
+    not_yet = replace(above, here=40)
+    assert str(not_yet) == "group g on t-0: 60 at the source, 40 here; a sync would clamp it to 50"
     assert above.as_json()["clampedTo"] == 50
     assert (below.is_clamped, below.is_out_of_step) == (False, True)
     assert str(below) == "group g on t-1: 0 at the source, nothing here"
