@@ -13,6 +13,7 @@ from support.asking import create, delete, fetch, list_offset, records_in
 from support.batches import batch
 from support.brokers import AskedBroker, connected_to, local_broker
 from support.cluster_admin import create_topic
+from support.http import http_get, samples
 from support.positions import committed_offset, visible_records
 from support.twinlog_process import TwinlogProcess, answers_api_versions
 from twinlog.broker import server
@@ -116,7 +117,10 @@ async def test_a_log_whose_flush_failed_takes_no_records_until_the_broker_is_sta
 ) -> None:
     disk = SpoiltDisk()
     monkeypatch.setattr(server, "Logs", partial(Logs, disk=disk))
-    settings = {"log.flush.offset.checkpoint.interval.ms": "5"}
+    settings = {
+        "log.flush.offset.checkpoint.interval.ms": "5",
+        "monitoring.listener": "http://127.0.0.1:0",
+    }
     async with local_broker(tmp_path, settings) as broker:
         await create(broker, "bad")
         await create(broker, "good")
@@ -130,6 +134,10 @@ async def test_a_log_whose_flush_failed_takes_no_records_until_the_broker_is_sta
         assert (await send(broker, "bad", sent))[0] == STORAGE_ERROR
         assert await send(broker, "good", 0) == (ErrorCode.NONE, 0)
         assert len(records_in(await fetch(broker, "bad", 0))) == sent
+        listener = broker.server.metrics_listener
+        assert listener is not None
+        told = samples((await http_get(listener.port, "/metrics")).body)
+        assert told["twinlog_failed_logs"] == 1
     async with local_broker(tmp_path, settings) as broker:
         assert len(records_in(await fetch(broker, "bad", 0))) == sent
         assert await send(broker, "bad", sent) == (ErrorCode.NONE, sent)

@@ -126,6 +126,7 @@ def _replicas(broker: Broker) -> Iterator[Reading]:
 
 def _logs(broker: Broker, logs: Logs) -> Iterator[Reading]:
     yield one(of.OFFLINE_LOG_DIRS, len(logs.offline))
+    yield one(of.FAILED_LOGS, sum(log.flushes.failure is not None for log in logs))
     partitions: Iterable[Partition] = broker.partitions
     count = len(broker.partitions)
     is_told = count <= broker.settings[MONITORING_PARTITION_SERIES_MAX]

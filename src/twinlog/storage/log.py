@@ -55,7 +55,7 @@ class PartitionLog:
     Invariant: ``start <= end``; the start may lie inside a batch, the end never does.
     """
 
-    __slots__ = ("_flushes", "_home", "_parts", "of", "recovery_point", "settings", "start")
+    __slots__ = ("_home", "_parts", "flushes", "of", "recovery_point", "settings", "start")
 
     def __init__(
         self, of: TopicPartition, settings: LogSettings, home: LogHome, parts: LogParts
@@ -64,7 +64,7 @@ class PartitionLog:
         self.settings = settings
         self.start = Offset(parts.segments[0].base)
         self.recovery_point = self.start
-        self._flushes = FlushGate()
+        self.flushes = FlushGate()
         self._home = home
         self._parts = parts
 
@@ -151,7 +151,7 @@ class PartitionLog:
 
         A writable buffer is stamped in place. Raises ApiError, or DiskError with the log as it was.
         """
-        self._flushes.check()
+        self.flushes.check()
         new = admit_new(batches, self.settings, now_ms=now_ms, is_internal=is_internal)
         repeat = new.check_producers(self._parts.producers)
         if repeat is not None:
@@ -177,7 +177,7 @@ class PartitionLog:
         Nothing is written unless all are good. Raises CorruptBatchError, or DiskError with the log
         as it was.
         """
-        self._flushes.check()
+        self.flushes.check()
         end, segments = self.end, self._parts.segments
         is_empty = len(segments) == 1 and segments[0].size == 0
         admitted = admit_copies(
@@ -351,7 +351,7 @@ class PartitionLog:
 
     def begin_flush(self) -> Flush:
         """Complete what has not reached the disk, to be waited for; DiskError after a failure."""
-        self._flushes.check()
+        self.flushes.check()
         parts = self._parts
         parts.epochs.save()
         unsafe = parts.segments[parts.index_of(self.recovery_point) :]
@@ -360,11 +360,11 @@ class PartitionLog:
 
     def run_flush(self, flush: Flush) -> None:
         """Wait until the files have reached the disk; this may be run on another thread."""
-        self._flushes.run(self._home.files.disk, flush)
+        self.flushes.run(self._home.files.disk, flush)
 
     def end_flush(self, flush: Flush) -> None:
         """Note that a flush is done, unless the log was cut or another one failed meanwhile."""
-        if flush.cut_count == self._parts.cut_count and self._flushes.failure is None:
+        if flush.cut_count == self._parts.cut_count and self.flushes.failure is None:
             self.recovery_point = max(self.recovery_point, flush.end)
 
     def flush(self) -> None:
@@ -381,7 +381,7 @@ class PartitionLog:
 
     def begin_close(self) -> Flush:
         """Complete the files for a clean stop, and begin to flush what has not reached the disk."""
-        self._flushes.check()
+        self.flushes.check()
         parts = self._parts
         parts.segments[-1].finish()
         if parts.snapshots.offsets[-1:] != [parts.end] and parts.end > parts.segments[0].base:

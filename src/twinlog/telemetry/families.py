@@ -126,6 +126,10 @@ BROKER_STATE: Final = gauge(
 OFFLINE_LOG_DIRS: Final = gauge(
     "kafka_log_logmanager_offlinelogdirectorycount", "Folders of log.dirs that failed."
 )
+FAILED_LOGS: Final = gauge(
+    "twinlog_failed_logs",
+    "Partitions that take no records since their disk failed, until the broker is started again.",
+)
 LOG_SIZE: Final = gauge("kafka_log_log_size", "Bytes of a partition.", "topic", "partition")
 LOG_START: Final = gauge(
     "kafka_log_log_logstartoffset", "The first offset there is.", "topic", "partition"
@@ -336,6 +340,7 @@ CHAPTERS: Final[tuple[tuple[str, tuple[Family, ...]], ...]] = (
             OFFLINE_PARTITIONS,
             BROKER_STATE,
             OFFLINE_LOG_DIRS,
+            FAILED_LOGS,
             LOG_SIZE,
             LOG_START,
             LOG_END,
