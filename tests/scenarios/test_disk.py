@@ -113,7 +113,7 @@ async def test_a_partition_whose_files_fail_refuses_writes_and_no_other_does(
 
 
 async def test_a_log_whose_flush_failed_takes_no_records_until_the_broker_is_started_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     disk = SpoiltDisk()
     monkeypatch.setattr(server, "Logs", partial(Logs, disk=disk))
@@ -138,9 +138,32 @@ async def test_a_log_whose_flush_failed_takes_no_records_until_the_broker_is_sta
         assert listener is not None
         told = samples((await http_get(listener.port, "/metrics")).body)
         assert told["twinlog_failed_logs"] == 1
+    assert "logs were not closed cleanly" in caplog.messages
     async with local_broker(tmp_path, settings) as broker:
         assert len(records_in(await fetch(broker, "bad", 0))) == sent
         assert await send(broker, "bad", sent) == (ErrorCode.NONE, sent)
+
+
+def recovery_points(folder: Path) -> str:
+    """Give what the one checkpoint under a folder says."""
+    (points,) = folder.rglob("recovery-point-offset-checkpoint")
+    return points.read_text()
+
+
+async def test_checkpoints_that_cannot_be_written_at_a_stop_keep_no_log_from_its_flush(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = SpoiltDisk()
+    monkeypatch.setattr(server, "Logs", partial(Logs, disk=disk))
+    async with local_broker(tmp_path) as broker:
+        await create(broker, "good")
+        assert await send(broker, "good", 0) == (ErrorCode.NONE, 0)
+        disk.spoilt = "replication-offset-checkpoint"
+    assert "high watermarks cannot be written" in caplog.messages
+    monkeypatch.undo()
+    assert "good 0 1" in recovery_points(tmp_path)
+    async with local_broker(tmp_path) as broker:
+        assert [r.value for r in records_in(await fetch(broker, "good", 0))] == [b"0"]
 
 
 @pytest.fixture
