@@ -59,9 +59,8 @@ class GroupFollowing:
             await peers.refresh(())
         brought = await self._groups_brought()
         is_wanted = group_matcher(self._work.settings)
-        groups = await consumer_groups(self._work.source) | brought
-        wanted = sorted(filter(is_wanted, groups))
-        failures: list[str] = []
+        groups, failures = await consumer_groups(self._work.source)
+        wanted = sorted(filter(is_wanted, groups | brought))
         for first in range(0, len(wanted), GROUPS_AT_ONCE_MAX):
             some = wanted[first : first + GROUPS_AT_ONCE_MAX]
             failures += await self._sync_some(some, mirrored)

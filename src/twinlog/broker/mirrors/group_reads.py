@@ -46,34 +46,40 @@ Found = dict[str, GroupAtSource | ApiError]
 """By group: what it has committed, or why that is not known."""
 
 
-async def consumer_groups(source: SourceCluster) -> set[str]:
-    """Give the ids of all consumer groups, asked of every broker.
+async def consumer_groups(source: SourceCluster) -> tuple[set[str], list[str]]:
+    """Give the ids of all consumer groups, and why some brokers did not tell theirs.
 
-    Raises PeerUnavailable, ApiError. Who cannot be reached may be gone for good, and coordinates
-    nothing then: the next round asks those that the source still has.
+    A broker that cannot be asked hides its own groups only; it may be gone for good, and
+    coordinates nothing then: the next round asks those that the source still has. Raises
+    PeerUnavailable, ApiError when no broker tells any.
     """
-    try:
-        return await _groups_at_each(source)
-    except PeerUnavailable:
-        await source.peers.refresh(())
-        raise
-
-
-async def _groups_at_each(source: SourceCluster) -> set[str]:
     groups: set[str] = set()
-    for node in tuple(source.peers.nodes):
-        connection = await source.peers.connection_to(node)
-        response = await connection.call(
-            LIST_GROUPS, ListGroupsRequest(), timeout_s=source.request_timeout_s
-        )
-        why = lacking(source.security, response.error_code, DESCRIBE)
-        raise_for(response.error_code, f"groups of source broker {node}", why)
-        groups |= {
-            group.group_id
-            for group in response.groups
-            if group.protocol_type in (CONSUMER_PROTOCOL, "")
-        }
-    return groups
+    failures: list[PeerUnavailable | ApiError] = []
+    nodes = tuple(source.peers.nodes)
+    for node in nodes:
+        try:
+            groups |= await _groups_at(source, node)
+        except (PeerUnavailable, ApiError) as failure:
+            failures.append(failure)
+    if any(isinstance(failure, PeerUnavailable) for failure in failures):
+        await source.peers.refresh(())
+    if failures and len(failures) == len(nodes):
+        raise failures[0]
+    return groups, [str(failure) for failure in failures]
+
+
+async def _groups_at(source: SourceCluster, node: BrokerId) -> set[str]:
+    connection = await source.peers.connection_to(node)
+    response = await connection.call(
+        LIST_GROUPS, ListGroupsRequest(), timeout_s=source.request_timeout_s
+    )
+    why = lacking(source.security, response.error_code, DESCRIBE)
+    raise_for(response.error_code, f"groups of source broker {node}", why)
+    return {
+        group.group_id
+        for group in response.groups
+        if group.protocol_type in (CONSUMER_PROTOCOL, "")
+    }
 
 
 async def offsets_of_groups(source: SourceCluster, groups: Collection[str]) -> Found:

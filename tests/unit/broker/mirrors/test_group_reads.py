@@ -17,7 +17,6 @@ from twinlog.mirroring.group_sync import SourceOffset
 from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import BrokerId, LeaderEpoch, Offset, TopicName, TopicPartition
 from twinlog.network.addresses import Address
-from twinlog.network.exchange import PeerUnavailable
 from twinlog.network.peer_metadata import PeerNode
 from twinlog.wire.messages.group_offsets import (
     OFFSET_FETCH,
@@ -53,18 +52,32 @@ async def test_groups_of_other_protocols_are_not_consumer_groups(tmp_path: Path)
         )
         source.on(LIST_GROUPS, lambda *_: ListGroupsResponse(groups=groups))
         await bench.source.peers.refresh(())
-        assert await consumer_groups(bench.source) == {"a", "b"}
+        assert await consumer_groups(bench.source) == ({"a", "b"}, [])
 
 
-async def test_a_broker_that_is_gone_is_asked_for_groups_once(tmp_path: Path) -> None:
+async def test_a_broker_that_cannot_be_asked_hides_no_other_s_groups(tmp_path: Path) -> None:
     async with scripted_source() as source, mirror_bench(tmp_path, source.address) as bench:
-        source.on(LIST_GROUPS, lambda *_: ListGroupsResponse(groups=()))
+        group = ListedGroup(group_id="a", protocol_type="consumer")
+        source.on(LIST_GROUPS, lambda *_: ListGroupsResponse(groups=(group,)))
         peers = bench.source.peers
         await peers.refresh(())
         peers.metadata.learn_node(PeerNode(BrokerId(ELSEWHERE), Address("127.0.0.1", 1)))
-        with pytest.raises(PeerUnavailable):
+        groups, failures = await consumer_groups(bench.source)
+        assert groups == {"a"}
+        assert len(failures) == 1
+        assert "127.0.0.1:1" in failures[0]
+        # It is gone for good: the source's metadata has it no more, and nobody asks it again.
+        assert await consumer_groups(bench.source) == ({"a"}, [])
+
+
+async def test_where_no_broker_tells_its_groups_that_is_raised(tmp_path: Path) -> None:
+    async with scripted_source() as source, mirror_bench(tmp_path, source.address) as bench:
+        loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        source.on(LIST_GROUPS, lambda *_: ListGroupsResponse(error_code=loading, groups=()))
+        await bench.source.peers.refresh(())
+        with pytest.raises(ApiError) as refused:
             await consumer_groups(bench.source)
-        assert await consumer_groups(bench.source) == set()
+        assert refused.value.code == loading
 
 
 class Coordinating:
