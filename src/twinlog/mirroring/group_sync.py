@@ -54,20 +54,24 @@ def plan_group(
     here: Mapping[TopicPartition, Offset],
     mirrored: Mapping[TopicPartition, LocalRange],
     brought: Collection[TopicPartition],
+    noted: Mapping[TopicPartition, str] | None = None,
 ) -> GroupPlan:
     """Compare a group's offsets.
 
     ``mirrored`` has the partitions whose offsets this mirror may write now; no other is touched.
     ``brought`` are those of ``here`` that this mirror brought and nobody committed since: what the
-    source has deleted of them is deleted here.
+    source has deleted of them is deleted here. ``noted`` is the metadata of theirs: a group that
+    commits the same offset with another word is followed as well.
     """
+    said = noted or {}
     commit: dict[TopicPartition, SourceOffset] = {}
     for of, committed in at_source.items():
         bounds = mirrored.get(of)
         if bounds is None or committed.offset < 0:
             continue
         clamped = clamp(committed, bounds)
-        if here.get(of) != clamped.offset:
+        is_same_word = said.get(of, clamped.metadata) == clamped.metadata
+        if here.get(of) != clamped.offset or not is_same_word:
             commit[of] = clamped
     delete = frozenset(
         of for of in brought if of in mirrored and of in here and _is_gone(at_source.get(of))

@@ -22,6 +22,13 @@ def test_an_offset_is_committed_as_it_was_unless_it_is_here_already() -> None:
     assert plan == GroupPlan({A: at(50)})
 
 
+def test_another_word_at_the_same_offset_comes_over_unless_a_client_s_own_stands_there() -> None:
+    here, mirrored = {A: Offset(50), B: Offset(50)}, {A: RANGE, B: RANGE}
+    there = {A: at(50, metadata="new"), B: at(50, metadata="new")}
+    assert plan_group(there, here, mirrored, {A}, {A: "old"}).commit == {A: there[A]}
+    assert plan_group(there, here, mirrored, {A}, {A: "new"}) == GroupPlan()
+
+
 def test_an_offset_is_never_beyond_what_is_mirrored_nor_below_its_start() -> None:
     plan = plan_group({A: at(500), B: at(3)}, {}, {A: RANGE, B: RANGE}, {})
     assert plan.commit == {A: at(100, 5, ""), B: at(10, 2, "")}

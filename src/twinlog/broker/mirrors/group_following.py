@@ -122,6 +122,7 @@ class GroupFollowing:
             {of: one.offset for of, one in here.items()},
             mirrored,
             ours - at_source.untold,
+            {of: here[of].metadata for of in ours},
         )
         return (_Compared(group, mark, ours, plan),)
 
