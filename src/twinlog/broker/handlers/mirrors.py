@@ -143,20 +143,21 @@ async def handle_start_mirror_topics(
             mirror, [*names, *request.include_patterns], request.exclude_patterns
         ).mirror
         results = await _start(broker, filters, request)
-        # What is refused now must not be begun later, by the filters, when nobody expects it.
-        failed = {topic for topic, error in results.items() if error is not None}
-        denied = {topic for topic in failed if _is_denied(results[topic])}
-        kept = [one for one in names if TopicName(one) not in failed]
-        kept += [one for one in request.include_patterns if TopicName(one) not in failed - denied]
-        await broker.facts.change(
-            lambda image: (
-                with_started_patterns(find_mirror(image, name), kept, request.exclude_patterns),
-            )
-        )
     except ApiError as error:
         return MirrorTopicsResponse(error_code=error.code, error_message=error.why)
     broker.mirrors.nudge(name)
     return _response(results)
+
+
+def _kept(request: StartMirrorTopicsRequest, results: Results) -> list[str]:
+    """Give what a start adds to the filters: what it refused must not be begun by them later."""
+    failed = {topic for topic, error in results.items() if error is not None}
+    denied = {topic for topic in failed if _is_denied(results[topic])}
+    names = [one.topic_name for one in request.topics]
+    return [
+        *(one for one in names if TopicName(one) not in failed),
+        *(one for one in request.include_patterns if TopicName(one) not in failed - denied),
+    ]
 
 
 def _is_denied(error: ApiError | None) -> bool:
@@ -184,8 +185,14 @@ async def _start(broker: Broker, mirror: MirrorFact, request: StartMirrorTopicsR
     chosen = [topic.name for topic in choice.topics]
     letting_go = await LettingGo.look(broker, mirror.name, chosen)
     rule = start_rule(broker, mirror.name, choice.topics, choice.overrides, frozenset(excluded))
+
+    def keep_filters(image: ClusterImage, started: Results) -> Iterable[Change]:
+        # With the start itself: a look by the filters of before would stop the topic again.
+        kept = _kept(request, {**choice.refused, **started})
+        yield with_started_patterns(find_mirror(image, mirror.name), kept, request.exclude_patterns)
+
     started = await ask_topics(
-        broker, chosen, letting_go.rule(rule), decided_at=request.state_offset
+        broker, chosen, letting_go.rule(rule), also=keep_filters, decided_at=request.state_offset
     )
     return {**choice.refused, **started}
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from support.batches import batch
 from support.mirrored_pair import Pair, create_mirror, mirrored_pair, until
 from twinlog.broker.context import Broker
 from twinlog.broker.handlers import mirrors as handlers
+from twinlog.broker.mirrors.asked_topics import ask_topics
 from twinlog.broker.mirrors.descriptions import known_partitions
 from twinlog.mirroring.records import MirrorPartition
 from twinlog.mirroring.shard import Known
@@ -112,6 +114,30 @@ async def test_start_takes_names_and_patterns_and_refuses_topics_one_by_one(
         request = DescribeConfigsRequest(resources=(asked,))
         (told,) = (await pair.destination.ask(DESCRIBE_CONFIGS, request)).results
         assert [config.value for config in told.configs] == ["b1,a.*,a3,later"]
+
+
+async def test_a_start_takes_a_topic_out_of_the_excluded_ones_in_the_same_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look by the filters between the two would stop it again."""
+    seen: list[str | None] = []
+
+    async def looked(broker: Any, *given: Any, **more: Any) -> Any:
+        started = await ask_topics(broker, *given, **more)
+        seen.append(broker.facts.image.mirrors["m"].config.get("topics.exclude"))
+        return started
+
+    async with mirrored_pair(tmp_path) as pair:
+        for topic in ("a", "b"):
+            await pair.make_topic(topic)
+        await pair.create()
+        monkeypatch.setattr(handlers, "ask_topics", looked)
+        await pair.start("a|b")
+        await pair.stop("b")
+        await pair.until_state("STOPPED", "b")
+        assert results(await pair.start("b")) == {"b": 0}
+        assert seen[-1] == "__.*"
+        await pair.until_state("MIRRORING", "b")
 
 
 async def test_a_topic_is_mirrored_byte_for_byte_and_read_only_until_it_is_stopped(
