@@ -60,6 +60,11 @@ class Links:
         link = self._links.get(address)
         return link is not None and link.is_open
 
+    def in_flight_of(self, address: Address) -> int:
+        """Give how many requests to ``address`` wait for their answer."""
+        link = self._links.get(address)
+        return link.connection.in_flight_count if link is not None and link.is_open else 0
+
     def wait_of(self, address: Address) -> float:
         """Give the seconds until ``address`` may be tried again; 0 when it may be now."""
         link = self._links.get(address)

@@ -113,12 +113,13 @@ class PeerCluster:
     async def any_connection(self) -> BrokerConnection:
         """Give a connection to some broker: an open one, or the first that can be opened.
 
-        Raises PeerUnavailable when every known address was tried once.
+        Of the open ones that with the fewest questions to answer: a broker that hangs is not asked
+        more and more. Raises PeerUnavailable when every known address was tried once.
         """
         addresses = self._addresses()
-        for address in addresses:
-            if self._links.is_open(address):
-                return await self._links.connection_to(address)
+        are_open = [address for address in addresses if self._links.is_open(address)]
+        if are_open:
+            return await self._links.connection_to(min(are_open, key=self._links.in_flight_of))
         failures = []
         for address in sorted(addresses, key=self._links.wait_of):
             try:

@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
@@ -190,6 +191,19 @@ async def test_another_broker_is_asked_when_one_goes_away() -> None:
         with pytest.raises(PeerUnavailable, match="refused"):
             await peers.connection_to(1)
         await peers.close()
+
+
+async def test_a_broker_that_owes_an_answer_is_not_asked_more_while_others_are_open() -> None:
+    async with meeting(TwoBrokers()) as peers:
+        await peers.refresh(None)
+        hanging, other = await peers.connection_to(1), await peers.connection_to(2)
+        call = hanging.call(METADATA, MetadataRequest(topics=None), timeout_s=60)
+        waiting = asyncio.create_task(call)
+        await asyncio.sleep(0)
+        assert hanging.in_flight_count == 1
+        for _ in range(10):
+            assert await peers.any_connection() is other
+        await waiting
 
 
 @pytest.mark.parametrize("version", [0, 1, 3, 4, 6])
