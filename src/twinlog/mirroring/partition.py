@@ -132,7 +132,7 @@ class PartitionMirror:
             case SourceLost(why):
                 if self.state in (MirrorState.STOPPING, MirrorState.STOPPED, MirrorState.UNKNOWN):
                     return []
-                if self.standing.has_failed_for_good:
+                if self.standing.has_failed_for_good and self.standing.error == why:
                     return []
                 return self._fail(why, is_retryable=False)
             case _:
