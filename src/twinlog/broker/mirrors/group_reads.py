@@ -1,5 +1,6 @@
 """Reads from a source its consumer groups and what they have committed, many at a time."""
 
+import asyncio
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -53,19 +54,25 @@ async def consumer_groups(source: SourceCluster) -> tuple[set[str], list[str]]:
     coordinates nothing then: the next round asks those that the source still has. Raises
     PeerUnavailable, ApiError when no broker tells any.
     """
-    groups: set[str] = set()
-    failures: list[PeerUnavailable | ApiError] = []
     nodes = tuple(source.peers.nodes)
-    for node in nodes:
-        try:
-            groups |= await _groups_at(source, node)
-        except (PeerUnavailable, ApiError) as failure:
-            failures.append(failure)
+    # Side by side: one that hangs is waited for once, not before each of the others.
+    told = await asyncio.gather(*(_groups_or_failure(source, node) for node in nodes))
+    failures = [one for one in told if isinstance(one, Exception)]
+    groups = {group for one in told if not isinstance(one, Exception) for group in one}
     if any(isinstance(failure, PeerUnavailable) for failure in failures):
         await source.peers.refresh(())
     if failures and len(failures) == len(nodes):
         raise failures[0]
     return groups, [str(failure) for failure in failures]
+
+
+async def _groups_or_failure(
+    source: SourceCluster, node: BrokerId
+) -> set[str] | PeerUnavailable | ApiError:
+    try:
+        return await _groups_at(source, node)
+    except (PeerUnavailable, ApiError) as failure:
+        return failure
 
 
 async def _groups_at(source: SourceCluster, node: BrokerId) -> set[str]:
@@ -96,13 +103,26 @@ async def offsets_of_groups(source: SourceCluster, groups: Collection[str]) -> F
             found[group] = ApiError(home.code, why)
         else:
             homes.setdefault(home, []).append(group)
-    for node, its_own in homes.items():
-        for some in _parts(its_own):
+    told = await asyncio.gather(
+        *(_committed_at(source, node, its_own) for node, its_own in homes.items())
+    )
+    for some in told:
+        found |= some
+    return found
+
+
+async def _committed_at(source: SourceCluster, node: BrokerId, groups: list[str]) -> Found:
+    """Ask one coordinator for its own groups, and no more once it cannot be asked."""
+    found: Found = {}
+    failed: ApiError | None = None
+    for some in _parts(groups):
+        if failed is None:
             try:
                 found |= await _committed(source, node, some)
+                continue
             except PeerUnavailable as failure:
-                error = ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(failure))
-                found |= dict.fromkeys(some, error)
+                failed = ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(failure))
+        found |= dict.fromkeys(some, failed)
     return found
 
 
