@@ -85,7 +85,7 @@ async def test_a_producer_whose_records_are_all_gone_goes_on(tmp_path: Path) -> 
         await broker.make_topic("t")
         assert await send(broker, 0) == (ErrorCode.NONE, 0)
         partition = broker.server._partitions.led(TopicPartition(TopicName("t"), 0))
-        partition.log.reset_producers()
+        assert [partition.log.expire_producers(1 << 60) for _ in range(2)] == [0, 1]
         assert await send(broker, 2) == (ErrorCode.NONE, 2)
         answer = await broker.ask(
             INIT_PRODUCER_ID,

@@ -11,6 +11,7 @@ from twinlog.mirroring import effects as do
 from twinlog.mirroring import events as on
 from twinlog.mirroring import group_sync, partition, shard, standing
 from twinlog.mirroring.aligning import Alignment
+from twinlog.mirroring.alignment import LogFacts
 from twinlog.mirroring.conclusions import Doubtful
 from twinlog.mirroring.following import Following
 from twinlog.mirroring.partition import PartitionMirror
@@ -322,7 +323,11 @@ def deposed_leader_not_fenced(patch: pytest.MonkeyPatch) -> None:
     plays.stop_at_the_source_s_own_epoch,
 )
 def no_bump_at_the_stop(patch: pytest.MonkeyPatch) -> None:
-    around(patch, Stopping, "next_step", lambda real, self, facts, own: real(self, facts, NO_BOUND))
+    def go_on(real: Callable[..., Any], self: Stopping, facts: LogFacts, own: LeaderEpoch) -> Any:
+        step = real(self, facts, own)
+        return real(self, facts, step.at_least) if isinstance(step, do.BumpEpoch) else step
+
+    around(patch, Stopping, "next_step", go_on)
 
 
 @fault(
@@ -335,7 +340,9 @@ def last_mirror_epoch_not_awaited(patch: pytest.MonkeyPatch) -> None:
         effects = real(self, event)
         for effect in tuple(effects):
             if isinstance(effect, do.SaveLastMirrorEpoch):
-                saved = LastMirrorEpoch(epoch=effect.epoch, log_end=effect.log_end)
+                saved = LastMirrorEpoch(
+                    epoch=effect.epoch, log_end=effect.log_end, own_from=effect.own_from
+                )
                 effects = effects + self._on_stop_answer(on.LastMirrorEpochSaved(saved))
         return effects
 

@@ -105,7 +105,7 @@ class Player:
         if "last" in given:
             epoch, end = given["last"].split("@")
             written = int(given.get("wrote", "-1"))
-            last = LastMirrorEpoch(epoch=int(epoch), log_end=int(end), written_in=written)
+            last = LastMirrorEpoch(epoch=int(epoch), log_end=int(end), own_from=written)
         own = LeaderEpoch(int(given.get("own", "20")))
         begun = None
         if "begun" in given:
@@ -127,7 +127,8 @@ class Player:
 
     def _last_saved(self) -> on.LastMirrorEpochSaved:
         assert self._last is not None
-        last = LastMirrorEpoch(epoch=self._last.epoch, log_end=self._last.log_end)
+        effect = self._last
+        last = LastMirrorEpoch(epoch=effect.epoch, log_end=effect.log_end, own_from=effect.own_from)
         return on.LastMirrorEpochSaved(last)
 
     def _begun(self) -> on.StartSaved:

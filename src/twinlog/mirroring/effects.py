@@ -29,6 +29,7 @@ class SaveLastMirrorEpoch:
 
     epoch: LeaderEpoch
     log_end: Offset
+    own_from: LeaderEpoch
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ MARGIN: Final = 3
 """How near the source's epoch may come to ours before ours is raised."""
 LEAD: Final = 10
 """How far above the source's epoch ours is raised."""
+LEAP_MAX: Final = 10_000
+"""How far a stop may leap; an epoch, of 31 bits, lasts for 400,000 stops."""
 
 
 def is_too_near(source_epoch: LeaderEpoch, own_epoch: LeaderEpoch) -> bool:
@@ -23,6 +25,17 @@ def is_too_near(source_epoch: LeaderEpoch, own_epoch: LeaderEpoch) -> bool:
 def must_wait(source_epoch: LeaderEpoch, own_epoch: LeaderEpoch) -> bool:
     """Tell whether nothing of ``source_epoch`` may be written yet."""
     return source_epoch > own_epoch
+
+
+def epoch_after_stop(latest: LeaderEpoch, chance: float) -> LeaderEpoch:
+    """Give the first epoch for what is written here once a mirror is stopped.
+
+    An epoch and an offset are all by which two logs are compared. Two copies of one source that
+    both were stopped go on from the same epoch and offset with records of their own: in the very
+    next epoch each, they would pass for one history where one is copied over the other. ``chance``
+    in [0, 1) keeps them apart.
+    """
+    return LeaderEpoch(latest + 1 + int(chance * LEAP_MAX))
 
 
 def raised_epoch(source_epoch: LeaderEpoch) -> LeaderEpoch:

@@ -29,7 +29,7 @@ class Started:
     def agreed(self) -> LastMirrorEpoch | None:
         """The last mirror epoch, unless another mirror had the log since."""
         last = self.last_mirror_epoch
-        return None if last is None else still_agreed(last, last.written_in, self.handed_over[0])
+        return None if last is None else still_agreed(last, last.own_from, self.handed_over[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -376,6 +376,7 @@ class PartitionMirror:
             saved=self.last_mirror_epoch,
             was_mirroring=self.standing.had_begun,
             began=self.beginning.noted,
+            chance=self._chance,
         )
         return [self._stopping.look()]
 
@@ -393,8 +394,7 @@ class PartitionMirror:
                 return self._save(MirrorState.STOPPED)
             case StopFailed(why):
                 return self._fail(why)
-            case BumpEpoch():
-                self.deadline_ms = self._now_ms + EPOCH_WAIT_MS
-                return [step]
             case _:
+                if isinstance(step, BumpEpoch):
+                    self.deadline_ms = self._now_ms + EPOCH_WAIT_MS
                 return [step]

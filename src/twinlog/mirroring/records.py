@@ -51,12 +51,12 @@ class PartitionState:
 class LastMirrorEpoch:
     """The latest epoch that came from the source, and the log end, when the mirror stopped.
 
-    ``written_in`` (tagged, ours) is our own leader epoch of then.
+    ``own_from`` (tagged, ours) is the first leader epoch in which anything is written here after.
     """
 
     epoch: Int32 = -1
     log_end: Int64 = -1
-    written_in: Annotated[Int32, since(0), tag(0)] = -1
+    own_from: Annotated[Int32, since(0), tag(0)] = -1
 
 
 @message

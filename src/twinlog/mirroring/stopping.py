@@ -1,7 +1,7 @@
 """The stop of one partition, step by step, each decided from what is durable.
 
 KIP-1279 section "Failover", with our decisions: after STOPPING is committed and the fetcher gone,
-(LME, log end) is committed; our epoch is raised above every epoch in the log; open transactions are
+(LME, log end) is committed; our epoch leaps above every epoch in the log; open transactions are
 aborted in it; a producer reset is written; STOPPED is committed. Whoever takes over in the middle
 asks ``next_step`` again and goes on where the last one ended. Nothing is asked of the source.
 """
@@ -18,6 +18,7 @@ from twinlog.mirroring.effects import (
     ReadLog,
     SaveLastMirrorEpoch,
 )
+from twinlog.mirroring.epoch_fencing import epoch_after_stop
 from twinlog.mirroring.events import (
     Event,
     LastMirrorEpochSaved,
@@ -65,6 +66,7 @@ class Stopping:
     saved: LastMirrorEpoch | None
     was_mirroring: bool
     began: PartitionStart | None = None
+    chance: float = 0.0
 
     def look(self) -> ReadLog:
         """Give the question that begins it."""
@@ -90,9 +92,12 @@ class Stopping:
         """Give the next order, or None when all is written and only has to be committed."""
         saved = self.saved
         if saved is None or saved.log_end > facts.end:
-            return SaveLastMirrorEpoch(self._epoch_of(facts), facts.end)
-        if own_epoch <= saved.epoch:
-            return BumpEpoch(LeaderEpoch(saved.epoch + 1))
+            latest = max(own_epoch, facts.latest_epoch, key=int)
+            own_from = epoch_after_stop(latest, self.chance)
+            return SaveLastMirrorEpoch(self._epoch_of(facts), facts.end, own_from)
+        own_from = LeaderEpoch(max(saved.own_from, saved.epoch + 1))
+        if own_epoch < own_from:
+            return BumpEpoch(own_from)
         if facts.open_transactions:
             return AppendAbortMarkers(self.turn)
         if not facts.has_pid_reset:

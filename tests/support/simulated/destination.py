@@ -326,8 +326,8 @@ class Destination:
             case do.SaveState(state, expected, previous, error, attempt):
                 wanted = WriteState(self.of, state, epoch, expected, previous, error, attempt)
                 return lambda: on.StateSaved(state, coordinator.write_state(wanted))
-            case do.SaveLastMirrorEpoch(last_epoch, log_end):
-                last = LastMirrorEpoch(epoch=last_epoch, log_end=log_end)
+            case do.SaveLastMirrorEpoch(last_epoch, log_end, own_from):
+                last = LastMirrorEpoch(epoch=last_epoch, log_end=log_end, own_from=own_from)
                 return lambda: coordinator.write_last_mirror_epoch(epoch, last)
             case do.SaveStart(start, turn):
                 return lambda: coordinator.write_start(epoch, start, turn)

@@ -32,7 +32,8 @@ def step(
 
 
 def test_the_steps_come_in_their_order() -> None:
-    assert step(None, 3, open_count=1) == SaveLastMirrorEpoch(LeaderEpoch(3), Offset(100))
+    saving = SaveLastMirrorEpoch(LeaderEpoch(3), Offset(100), LeaderEpoch(4))
+    assert step(None, 3, open_count=1) == saving
     assert step(SAVED, 3, open_count=1) == BumpEpoch(LeaderEpoch(4))
     assert step(SAVED, 4, open_count=1) == AppendAbortMarkers(1)
     assert step(SAVED, 4) == AppendPidReset(1)
@@ -41,7 +42,24 @@ def test_the_steps_come_in_their_order() -> None:
 
 def test_a_last_mirror_epoch_beyond_the_log_is_written_anew() -> None:
     beyond = LastMirrorEpoch(epoch=3, log_end=200)
-    assert step(beyond, 4) == SaveLastMirrorEpoch(LeaderEpoch(3), Offset(100))
+    saving = SaveLastMirrorEpoch(LeaderEpoch(3), Offset(100), LeaderEpoch(5))
+    assert step(beyond, 4) == saving
+
+
+def test_two_copies_that_are_stopped_at_once_do_not_go_on_in_one_epoch() -> None:
+    facts = LogFacts(Offset(0), Offset(100), (EpochStart(LeaderEpoch(3), Offset(0)),))
+    own = LeaderEpoch(13)
+    saved = [
+        Stopping(1, None, was_mirroring=True, chance=chance).next_step(facts, own)
+        for chance in (0.25, 0.75)
+    ]
+    assert [one.own_from for one in saved if isinstance(one, SaveLastMirrorEpoch)] == [2514, 7514]
+
+
+def test_a_stop_that_was_killed_goes_on_in_the_epoch_it_had_chosen() -> None:
+    chosen = LastMirrorEpoch(epoch=3, log_end=100, own_from=2514)
+    assert step(chosen, 14) == BumpEpoch(LeaderEpoch(2514)), "its start alone is not the leap"
+    assert step(chosen, 2514) == AppendPidReset(1)
 
 
 def test_what_was_done_is_looked_at_again_with_what_is_durable_by_then() -> None:
@@ -59,8 +77,9 @@ def test_what_began_where_the_source_ended_and_got_nothing_agrees_with_it_up_to_
     empty = LogFacts(Offset(300), Offset(300))
     own = LeaderEpoch(9)
     stopping = Stopping(1, None, was_mirroring=True, began=began)
-    assert stopping.next_step(empty, own) == SaveLastMirrorEpoch(LeaderEpoch(5), Offset(300))
+    leap = LeaderEpoch(10)
+    assert stopping.next_step(empty, own) == SaveLastMirrorEpoch(LeaderEpoch(5), Offset(300), leap)
     elsewhere = LogFacts(Offset(310), Offset(310))
-    assert stopping.next_step(elsewhere, own) == SaveLastMirrorEpoch(NO_EPOCH, Offset(310))
+    assert stopping.next_step(elsewhere, own) == SaveLastMirrorEpoch(NO_EPOCH, Offset(310), leap)
     never = Stopping(1, None, was_mirroring=False, began=began)
-    assert never.next_step(empty, own) == SaveLastMirrorEpoch(NO_EPOCH, Offset(300))
+    assert never.next_step(empty, own) == SaveLastMirrorEpoch(NO_EPOCH, Offset(300), leap)

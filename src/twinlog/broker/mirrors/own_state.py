@@ -55,7 +55,7 @@ class OwnState:
 
     async def _write_last_mirror_epoch(self, save: do.SaveLastMirrorEpoch) -> on.Event:
         epoch = self.partition.leader_epoch
-        last = LastMirrorEpoch(epoch=save.epoch, log_end=save.log_end, written_in=epoch)
+        last = LastMirrorEpoch(epoch=save.epoch, log_end=save.log_end, own_from=save.own_from)
         await self.work.run_on_shard(
             home_key(self.key),
             lambda shard, _: shard.write_last_mirror_epoch(self.key, epoch, last),

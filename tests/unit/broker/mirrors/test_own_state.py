@@ -50,11 +50,11 @@ async def test_a_failure_is_written_with_its_time(tmp_path: Path) -> None:
 async def test_the_last_mirror_epoch_belongs_to_a_stop(tmp_path: Path) -> None:
     async with mirror_bench(tmp_path) as bench:
         own = own_state(bench, bench.partition())
-        save = do.SaveLastMirrorEpoch(LeaderEpoch(3), Offset(9))
+        save = do.SaveLastMirrorEpoch(LeaderEpoch(3), Offset(9), LeaderEpoch(7))
         with pytest.raises(ApiError):
             await own.write(save)
         await own.write(becoming(MirrorState.STOPPING, 0))
-        last = LastMirrorEpoch(epoch=3, log_end=9, written_in=0)
+        last = LastMirrorEpoch(epoch=3, log_end=9, own_from=7)
         assert await own.write(save) == on.LastMirrorEpochSaved(last)
         assert (await own.read()).last_mirror_epoch == last
 
@@ -74,7 +74,7 @@ async def test_a_write_waits_for_its_commit_as_long_as_is_set(tmp_path: Path) ->
         own = own_state(bench, bench.partition())
         for save in (
             becoming(MirrorState.STOPPING, 0),
-            do.SaveLastMirrorEpoch(LeaderEpoch(3), Offset(9)),
+            do.SaveLastMirrorEpoch(LeaderEpoch(3), Offset(9), LeaderEpoch(7)),
             do.SaveStart(None, 0),
         ):
             bench.states.timeout_s = 0.0
