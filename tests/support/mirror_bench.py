@@ -90,7 +90,7 @@ class Groups:
 
     def commit(self, group: str, of: TopicPartition, offset: int) -> None:
         """Let a group have committed that."""
-        made = self.shard.commit_for_mirror(group, {of: CommittedOffset(Offset(offset))})
+        made = self.shard.commit_for_mirror(group, {of: CommittedOffset(Offset(offset))}, "")
         for record in made.records:
             self.shard.replay(record.key, record.value)
 

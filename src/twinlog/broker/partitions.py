@@ -148,7 +148,12 @@ class Partition:
             self.mirror = fact
 
     def release_from_mirror(self) -> None:
-        """Open the partition to writers: its stop has come to its end."""
+        """Open the partition to writers: its stop has come to its end.
+
+        Not where it was asked to be mirrored again meanwhile: nobody would close it once more.
+        """
+        if self.mirror is None or self.mirror.desired_state is not DesiredState.STOPPED:
+            return
         self.mirror = None
         self._news.tell(self.of, self.topic_id)
 

@@ -243,12 +243,15 @@ class GroupShard:
         return Outcome(self._offsets.groups_brought_by(mirror))
 
     def commit_for_mirror(
-        self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset | None]
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, CommittedOffset | None],
+        mark: str,
     ) -> Outcome[None]:
-        """Take over a source's offsets; None deletes one.
+        """Take over a source's offsets; None deletes one that still bears the mirror's ``mark``.
 
-        Raises ApiError NON_EMPTY_GROUP when the group has members here: it has moved over, and its
-        offsets are its own.
+        Without it a client has committed there since. Raises ApiError NON_EMPTY_GROUP when the
+        group has members here: it has moved over, and its offsets are its own.
         """
         group = self._groups.get(group_id)
         if group is not None and group.is_active:
@@ -256,7 +259,12 @@ class GroupShard:
                 ErrorCode.NON_EMPTY_GROUP,
                 f"group {group_id} is {group.state.value} with {len(group.roster)} members here",
             )
-        gone = [of for of, committed in offsets.items() if committed is None]
+        here = self._offsets.of(group_id)
+        gone = [
+            of
+            for of, committed in offsets.items()
+            if committed is None and of in here and here[of].brought_by == mark
+        ]
         records = [
             offset_record(group_id, of, committed)
             for of, committed in offsets.items()

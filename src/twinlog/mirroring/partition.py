@@ -65,7 +65,7 @@ class PartitionMirror:
     deadline_ms: int | None = None
     lag: LagInputs = field(default_factory=LagInputs)
     turn: int = 0
-    _saving: MirrorState | None = None
+    saving: MirrorState | None = None
     _alignment: Alignment | None = None
     _following: Following | None = None
     _stopping: Stopping | None = None
@@ -120,11 +120,11 @@ class PartitionMirror:
                 return self._started(event)
             case DesiredChanged(desired):
                 self.desired = desired
-                if self._saving is not None or self.standing.target(desired) == self.state:
+                if self.saving is not None or self.standing.target(desired) == self.state:
                     return []
                 return self._go_on()
             case RecoverAsked():
-                if self.state != MirrorState.FAILED or self._saving is not None:
+                if self.state != MirrorState.FAILED or self.saving is not None:
                     return []
                 target = self.standing.retry_target
                 self.standing.forgive()
@@ -159,9 +159,9 @@ class PartitionMirror:
     def _save(self, state: MirrorState) -> list[Effect]:
         assert may_step(self.state, state), f"{self.of}: {self.state.name} -> {state.name}"
         effects = self._leave()
-        if self._saving is not None:
+        if self.saving is not None:
             return effects  # once that is committed, ``_go_on`` looks again
-        self._saving = state
+        self.saving = state
         if state in ALIGNING and self.state not in ALIGNING:
             # Before the state is seen: by what it told long ago we would pass for level with it.
             self.lag.doubt_source()
@@ -177,9 +177,9 @@ class PartitionMirror:
         return effects
 
     def _saved(self, state: MirrorState, state_epoch: int) -> list[Effect]:
-        if self._saving != state:
+        if self.saving != state:
             return []
-        self._saving = None
+        self.saving = None
         is_reassertion = self.state == state == MirrorState.MIRRORING and self.is_following
         self.beginning.step(self.state, state)
         self.standing.state, self.standing.state_epoch = state, state_epoch
@@ -208,19 +208,19 @@ class PartitionMirror:
 
     def _is_only_saving(self) -> bool:
         """Whether nothing goes on beside the saving of a state."""
-        return self._saving is not None and self._following is None and self._alignment is None
+        return self.saving is not None and self._following is None and self._alignment is None
 
     # Failure
 
     def _fail(self, why: str, *, is_retryable: bool = True) -> list[Effect]:
-        if self._saving is not None:
+        if self.saving is not None:
             self._failure = (why, is_retryable)
             return self._leave()
         self.standing.fail(why, is_retryable=is_retryable)
         return self._save(MirrorState.FAILED)
 
     def _time_came(self) -> list[Effect]:
-        if self.deadline_ms is None or self._now_ms < self.deadline_ms or self._saving is not None:
+        if self.deadline_ms is None or self._now_ms < self.deadline_ms or self.saving is not None:
             return []
         self.deadline_ms = None
         if self.state == MirrorState.FAILED:
@@ -346,10 +346,10 @@ class PartitionMirror:
         if not isinstance(taken, list):
             return self._obstructed(taken)
         self._troubles, self.trouble = 0, None
-        if self.standing.error is not None and self._saving is None:
+        if self.standing.error is not None and self.saving is None:
             # KIP-1279: the first success after a failure clears it, durably.
             self.standing.forgive()
-            self._saving = MirrorState.MIRRORING
+            self.saving = MirrorState.MIRRORING
             taken.append(self.standing.leave_for(MirrorState.MIRRORING))
         return taken
 

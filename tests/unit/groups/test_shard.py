@@ -152,19 +152,29 @@ def test_the_expiry_timer_takes_old_offsets_and_then_the_group() -> None:
 
 def test_a_mirror_commits_over_an_empty_group_and_follows_deletions() -> None:
     shard = GroupShard(GroupSettings())
-    take(shard, shard.commit_for_mirror("g", {OF: CommittedOffset(Offset(9)), OTHER: None}))
-    assert take(shard, shard.offsets_of("g")) == {OF: CommittedOffset(Offset(9))}
-    take(shard, shard.commit_for_mirror("g", {OF: None}))
+    brought = CommittedOffset(Offset(9), brought_by="m")
+    take(shard, shard.commit_for_mirror("g", {OF: brought, OTHER: None}, "m"))
+    assert take(shard, shard.offsets_of("g")) == {OF: brought}
+    take(shard, shard.commit_for_mirror("g", {OF: None}, "m"))
     assert shard.offsets_of("g").reply == {}
+
+
+def test_what_a_client_committed_since_a_mirror_looked_is_not_deleted_with_what_was_there() -> None:
+    shard = GroupShard(GroupSettings())
+    take(shard, shard.commit_for_mirror("g", {OF: CommittedOffset(Offset(9), brought_by="m")}, "m"))
+    own = CommittedOffset(Offset(9))
+    take(shard, shard.commit_offsets(CommitOffsets(MemberClaim("g", ""), ((OF, own),)), 0))
+    take(shard, shard.commit_for_mirror("g", {OF: None}, "m"))
+    assert [one.offset for one in take(shard, shard.offsets_of("g")).values()] == [9]
 
 
 def test_what_a_mirror_brought_is_known_until_a_client_commits() -> None:
     shard = GroupShard(GroupSettings())
     brought = CommittedOffset(Offset(9), brought_by="m")
-    take(shard, shard.commit_for_mirror("g", {OF: brought, OTHER: brought}))
+    take(shard, shard.commit_for_mirror("g", {OF: brought, OTHER: brought}, "m"))
     assert shard.groups_brought_by("m").reply == ("g",)
     own = CommittedOffset(Offset(9))
-    take(shard, shard.commit_for_mirror("g", {OF: own, OTHER: own}))
+    take(shard, shard.commit_for_mirror("g", {OF: own, OTHER: own}, "m"))
     assert shard.groups_brought_by("m").reply == ()
 
 
@@ -172,7 +182,7 @@ def test_a_mirror_never_touches_a_group_that_lives_here() -> None:
     player = a_stable_group()
     assert player.shard.is_active(GROUP).reply is True
     with pytest.raises(ApiError) as caught:
-        player.shard.commit_for_mirror(GROUP, {OF: CommittedOffset(Offset(9))})
+        player.shard.commit_for_mirror(GROUP, {OF: CommittedOffset(Offset(9))}, "m")
     assert caught.value.code is ErrorCode.NON_EMPTY_GROUP
     player.play("4000ms leave a")
     assert player.shard.is_active(GROUP).reply is False
@@ -184,7 +194,7 @@ def test_also_a_group_that_lives_here_is_pulled_back_behind_what_is_cut_off() ->
     claim = MemberClaim(GROUP, "a-1", 1)
     take(shard, shard.commit_offsets(CommitOffsets(claim, ((OF, own),)), 4_000))
     brought = CommittedOffset(Offset(9), metadata="m", committed_at_ms=7, brought_by="m")
-    take(shard, shard.commit_for_mirror("other", {OF: brought, OTHER: brought}))
+    take(shard, shard.commit_for_mirror("other", {OF: brought, OTHER: brought}, "m"))
     assert take(shard, shard.pull_back({OF: Offset(6)})) == 1
     pulled = CommittedOffset(Offset(6), committed_at_ms=7, brought_by="m")
     assert take(shard, shard.offsets_of("other")) == {OF: pulled, OTHER: brought}

@@ -244,6 +244,10 @@ class MirrorStates:
                 running.driven.clear()
                 running.seen = {}
                 running.status.partitions.clear()
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                # Who cancelled it while it failed waits for its end; the group forgot of that.
+                raise asyncio.CancelledError
             await asyncio.sleep(BEGIN_AGAIN_S)
 
     async def _run_once(self, fact: MirrorFact, running: _Running) -> None:

@@ -109,8 +109,6 @@ class DrivenPartition:
         lag = self._machine.lag
         self._machine = PartitionMirror(self.key, self.policy, lag=lag)
         self._is_started = True
-        if known.mirror_state == MirrorState.STOPPED and self.desired == DesiredState.STOPPED:
-            self.partition.release_from_mirror()
         fact = self._work.facts.image.partition(self.of)
         if fact is None:
             return  # its topic is gone, and this ends with it
@@ -161,6 +159,14 @@ class DrivenPartition:
             self.desired = desired
             if self._is_started:
                 self.deliver(on.DesiredChanged(desired))
+        self._release()
+
+    def _release(self) -> None:
+        """Let writers in where the stop is through; also if it was taken back and asked anew."""
+        machine = self._machine
+        is_through = machine.state == MirrorState.STOPPED and machine.saving is None
+        if self._is_started and is_through and self.desired == DesiredState.STOPPED:
+            self.partition.release_from_mirror()
 
     def follow(self, policy: MirrorPolicy) -> None:
         """Decide by this from now on; what has failed looks again whether it is tried again."""
@@ -216,9 +222,7 @@ class DrivenPartition:
             tell_taken_up(mirror, self.partition, machine)
         else:
             tell_state(mirror, self.partition, before, machine)
-        if machine.state == MirrorState.STOPPED and self.desired == DesiredState.STOPPED:
-            # Not when it is to be started again by now: nobody would close it to writers once more.
-            self.partition.release_from_mirror()
+        self._release()
 
     # Effects
 

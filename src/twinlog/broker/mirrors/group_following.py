@@ -6,7 +6,7 @@ to work here, and followed from then on.
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from twinlog.broker.context import Broker
@@ -15,8 +15,17 @@ from twinlog.broker.mirrors.group_reads import GroupAtSource, consumer_groups, o
 from twinlog.broker.mirrors.source import group_matcher
 from twinlog.broker.mirrors.work import MirrorWork
 from twinlog.cluster.facts import DesiredState, TopicFact
+from twinlog.config.coordinators import OFFSET_METADATA_MAX_BYTES
 from twinlog.groups.commands import CommittedOffset
-from twinlog.mirroring.group_sync import GroupPlan, LocalRange, clamp, mark_of, plan_group
+from twinlog.mirroring.group_sync import (
+    GroupPlan,
+    LocalRange,
+    SourceOffset,
+    clamp,
+    mark_of,
+    plan_group,
+)
+from twinlog.model.bounds import GROUP_TEXT_BYTES_MAX
 from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import NO_TOPIC_ID, LeaderEpoch, Offset, TopicName, TopicPartition
 
@@ -61,6 +70,8 @@ class GroupFollowing:
         is_wanted = group_matcher(self._work.settings)
         groups, failures = await consumer_groups(self._work.source)
         wanted = sorted(filter(is_wanted, groups | brought))
+        failures += [_too_long(group) for group in wanted if not _fits(group)]
+        wanted = [group for group in wanted if _fits(group)]
         for first in range(0, len(wanted), GROUPS_AT_ONCE_MAX):
             some = wanted[first : first + GROUPS_AT_ONCE_MAX]
             failures += await self._sync_some(some, mirrored)
@@ -117,8 +128,9 @@ class GroupFollowing:
         )
         mark = self._mark
         ours = {of for of, one in here.items() if one.brought_by == mark}
+        metadata_max: int = broker.settings[OFFSET_METADATA_MAX_BYTES]
         plan = plan_group(
-            at_source.offsets,
+            {of: _without_long(one, metadata_max) for of, one in at_source.offsets.items()},
             {of: one.offset for of, one in here.items()},
             mirrored,
             ours - at_source.untold,
@@ -130,7 +142,7 @@ class GroupFollowing:
         """Write what is planned for the topics that are the ``same`` over there."""
         group, brought = compared.group, await self._groups_brought()
         changes = self._changes(compared, same)
-        if changes and not await self._commit(group, changes):
+        if changes and not await self._commit(group, changes, compared.mark):
             return
         if any(changes.values()) or compared.ours - changes.keys():
             brought.add(group)
@@ -172,12 +184,12 @@ class GroupFollowing:
             if name in here and ids.get(name) in (here[name].id, NO_TOPIC_ID)
         }
 
-    async def _commit(self, group: str, changes: Changes) -> bool:
+    async def _commit(self, group: str, changes: Changes, mark: str) -> bool:
         """Write offsets unless the group has members here: then they are its own."""
         try:
             await self._broker.groups.run(
                 group,
-                lambda shard, _: shard.commit_for_mirror(group, changes),
+                lambda shard, _: shard.commit_for_mirror(group, changes, mark),
                 timeout_s=GROUP_TIMEOUT_S,
             )
         except ApiError as error:
@@ -217,6 +229,20 @@ class GroupFollowing:
             LeaderEpoch(epoch_at(start)),
             LeaderEpoch(epoch_at(Offset(end - 1))),
         )
+
+
+def _fits(group: str) -> bool:
+    return len(group.encode()) <= GROUP_TEXT_BYTES_MAX
+
+
+def _too_long(group: str) -> str:
+    return f"{group[:100]}...: the group id is longer than {GROUP_TEXT_BYTES_MAX} bytes"
+
+
+def _without_long(committed: SourceOffset, bytes_max: int) -> SourceOffset:
+    """Leave out metadata that no client may commit here; what counts is the offset."""
+    is_long = len(committed.metadata.encode()) > bytes_max
+    return replace(committed, metadata="") if is_long else committed
 
 
 def _is_live(topic: TopicFact, mirror: str) -> bool:

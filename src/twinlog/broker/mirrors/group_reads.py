@@ -140,6 +140,8 @@ async def _committed(source: SourceCluster, node: BrokerId, groups: list[str]) -
         for group in groups
     }
     for told in response.groups:
+        if told.group_id not in found:
+            continue  # nobody asked for it
         rows = ((t.name, partition) for t in told.topics for partition in t.partitions)
         found[told.group_id] = _group(source, told.group_id, told.error_code, rows)
     return found

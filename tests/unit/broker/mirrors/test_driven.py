@@ -34,7 +34,7 @@ async def driven(
     """Begin a partition of which the states were written before."""
     async with mirror_bench(folder) as bench:
         partition = bench.partition(epoch=5, isr_of_two=isr_of_two)
-        partition.mirror = MirrorTopicFact("m", AskedState.MIRRORING)
+        partition.mirror = MirrorTopicFact("m", AskedState[desired.name])
         one = DrivenPartition(partition, bench.work, desired, MirrorPolicy())
         for state in states:
             bench.states.commit(WriteState(one.key, state))
@@ -62,6 +62,7 @@ def fetched(one: DrivenPartition, raw: bytes, *, at: int = 0) -> on.Fetched:
 
 async def stop(one: DrivenPartition) -> None:
     """Ask for a stop, and let the raised epoch be seen."""
+    one.partition.follow_mirror(MirrorTopicFact("m", AskedState.STOPPED))
     one.want(DesiredState.STOPPED)
     await settle()
     one.leader_epoch_seen()
@@ -157,6 +158,35 @@ async def test_a_stop_that_is_taken_back_lets_no_writers_in(tmp_path: Path) -> N
         known = bench.states.shard.known(one.key)
         assert known.last_mirror_epoch is not None
         assert known.mirror_state == MirrorState.LOG_ALIGNMENT
+        assert partition.mirror is not None
+
+
+async def test_a_stop_that_ends_when_a_start_is_asked_for_lets_writers_in_once_it_is_asked_again(
+    tmp_path: Path,
+) -> None:
+    async with driven(tmp_path, *FOLLOWED) as (_, partition, one):
+        partition.follow_mirror(MirrorTopicFact("m", AskedState.STOPPED))
+        one.want(DesiredState.STOPPED)
+        await settle()
+        # The facts are known to the partition before they are to what drives it.
+        partition.follow_mirror(MirrorTopicFact("m", AskedState.MIRRORING))
+        one.leader_epoch_seen()
+        await settle()
+        assert one.state == MirrorState.STOPPED
+        assert partition.mirror is not None
+        partition.follow_mirror(MirrorTopicFact("m", AskedState.STOPPED))
+        one.want(DesiredState.STOPPED)
+        assert partition.mirror is None
+
+
+async def test_a_start_under_way_is_not_taken_for_a_stop_that_is_through(tmp_path: Path) -> None:
+    async with driven(tmp_path, *FOLLOWED) as (_, partition, one):
+        await stop(one)
+        assert one.state == MirrorState.STOPPED
+        partition.follow_mirror(MirrorTopicFact("m", AskedState.MIRRORING))
+        one.want(DesiredState.MIRRORING)
+        partition.follow_mirror(MirrorTopicFact("m", AskedState.STOPPED))
+        one.want(DesiredState.STOPPED)  # LOG_ALIGNMENT is being written
         assert partition.mirror is not None
 
 

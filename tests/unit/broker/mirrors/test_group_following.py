@@ -7,6 +7,7 @@ import pytest
 
 from support.brokers import LocalBroker, local_broker
 from support.mirrored_pair import QUICK, Pair, until
+from twinlog.broker.mirrors import group_following as module
 from twinlog.broker.mirrors.group_following import Changes, GroupFollowing
 from twinlog.model.ids import Offset, TopicName, TopicPartition
 from twinlog.wire.messages.configs import (
@@ -207,12 +208,38 @@ async def test_offsets_planned_before_a_cut_are_not_beyond_what_it_left(
             partition.truncate_to(Offset(2))
             return await between(self, topics)
 
-        async def noted(self: GroupFollowing, group: str, changes: Changes) -> bool:
+        async def noted(self: GroupFollowing, group: str, changes: Changes, mark: str) -> bool:
             written.extend(one.offset for one in changes.values() if one is not None)
-            return await write(self, group, changes)
+            return await write(self, group, changes, mark)
 
         monkeypatch.setattr(GroupFollowing, "_same_topics", cut_meanwhile)
         monkeypatch.setattr(GroupFollowing, "_commit", noted)
         await commit(source, "g", t=6)
         await until_committed(here, "g", t=2)
     assert written == [2]
+
+
+async def test_metadata_too_long_for_here_is_left_out(
+    tmp_path: Path,
+) -> None:
+    longer = {**QUICK, "offset.metadata.max.bytes": "10000"}
+    async with (
+        local_broker(tmp_path / "source", longer) as source,
+        local_broker(tmp_path / "destination", QUICK) as here,
+    ):
+        await begun(Pair(source, here))
+        await source.ask(FIND_COORDINATOR, FindCoordinatorRequest(coordinator_keys=("g",)))
+        partition = OffsetCommitPartition(
+            partition_index=0, committed_offset=2, committed_metadata="x" * 5_000
+        )
+        topics = (OffsetCommitTopic(name="t", partitions=(partition,)),)
+        request = OffsetCommitRequest(group_id="g", topics=topics)
+        answer = await source.ask(OFFSET_COMMIT, request, 8)
+        assert not answer.topics[0].partitions[0].error_code
+        await until_committed(here, "g", t=2)
+
+
+def test_a_group_id_that_no_client_may_use_here_is_told_and_left_out() -> None:
+    assert module._fits("g" * 16_000)
+    assert not module._fits("g" * 16_001)
+    assert len(module._too_long("g" * 16_001)) < 300

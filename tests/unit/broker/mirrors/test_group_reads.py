@@ -185,3 +185,14 @@ async def test_a_group_that_cannot_be_read_holds_up_no_other(tmp_path: Path) -> 
         assert "coordinator of group homeless: COORDINATOR_NOT_AVAILABLE" in told["homeless"]
         assert "COORDINATOR_NOT_AVAILABLE" in told["dark"]
         assert "offsets of group forgotten: not told" in told["forgotten"]
+
+
+async def test_what_the_source_tells_of_groups_nobody_asked_for_is_passed_over(
+    tmp_path: Path,
+) -> None:
+    async with scripted_source() as source, mirror_bench(tmp_path, source.address) as bench:
+        Coordinating(source)
+        excluded = OffsetFetchedGroup(group_id="excluded", topics=())
+        source.on(OFFSET_FETCH, lambda *_: OffsetFetchResponse(groups=(excluded,)))
+        await bench.source.peers.refresh(())
+        assert set(await offsets_of_groups(bench.source, ["a"])) == {"a"}
