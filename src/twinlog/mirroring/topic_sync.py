@@ -77,10 +77,15 @@ def plan_topics(
     return TopicPlan(tuple(start), tuple(grow), tuple(stop), suspects)
 
 
+def is_same_topic(here: TopicId, there: TopicId) -> bool:
+    """Compare the ids that a name has on two sides; one that has none leaves nothing to compare."""
+    return NO_TOPIC_ID in (here, there) or here == there
+
+
 def _suspicion(topic: OwnTopic, there: SeenTopic | None) -> str | None:
     if there is None:
         return f"topic {topic.name} was deleted at the source; what was mirrored is kept here"
-    if NO_TOPIC_ID in (there.id, topic.id) or there.id == topic.id:
+    if is_same_topic(topic.id, there.id):
         if there.partition_count < topic.partition_count:
             return (
                 f"topic {topic.name} has {there.partition_count} partitions at the source and "

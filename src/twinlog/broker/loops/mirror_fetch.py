@@ -18,6 +18,7 @@ from twinlog.mirroring import events as on
 from twinlog.mirroring.effects import FetchFrom
 from twinlog.mirroring.planning import PlannedFetch
 from twinlog.mirroring.policy import RetryPolicy
+from twinlog.mirroring.topic_sync import is_same_topic
 from twinlog.model.errors import ApiError, ErrorCode, error_name
 from twinlog.model.ids import (
     NO_OFFSET,
@@ -110,7 +111,7 @@ class MirrorFetch:
         try:
             connection = await self._connected()
             if not plan:
-                return
+                return  # nothing of it was left
             version = connection.version_of(FETCH)
             planned = plan.next(self._id_of if version >= IDS_SINCE else _no_id)
             if not planned.uses_ids:
@@ -295,7 +296,7 @@ class MirrorFetch:
         for of, order in orders:
             receiver = self._work.receivers.get(of)
             here, there = self._id_of(of.topic), source.topic_id(of.topic)
-            if receiver is not None and there not in (here, NO_TOPIC_ID):
+            if receiver is not None and not is_same_topic(here, there):
                 why = f"topic {of.topic} of the source has another id now, {there}"
                 code = ErrorCode.INCONSISTENT_TOPIC_ID
                 self._work.status.refresh_wanted.set()

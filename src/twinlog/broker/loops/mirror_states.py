@@ -33,8 +33,9 @@ from twinlog.config.declare import Settings
 from twinlog.config.mirror_start import MIRROR_START_OFFSET_SPEC
 from twinlog.mirroring import events as on
 from twinlog.mirroring.policy import MirrorPolicy
+from twinlog.mirroring.topic_sync import is_same_topic
 from twinlog.model.errors import ApiError, DiskError, SettingsError, WireError
-from twinlog.model.ids import NO_TOPIC_ID, BrokerId, TopicId, TopicName, TopicPartition
+from twinlog.model.ids import BrokerId, TopicId, TopicName, TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -298,7 +299,7 @@ class MirrorStates:
     def _is_same_topic(self, name: TopicName, source_id: TopicId) -> bool:
         """Compare ids; a source that gives none leaves nothing to compare."""
         topic = self._broker.facts.image.topics.get(name)
-        return topic is None or source_id in (NO_TOPIC_ID, topic.id)
+        return topic is None or is_same_topic(topic.id, source_id)
 
     def _update(self, fact: MirrorFact, running: _Running) -> None:
         """Begin and end partitions; tell them what is asked of them and which epoch is seen.

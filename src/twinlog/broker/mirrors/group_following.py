@@ -25,9 +25,10 @@ from twinlog.mirroring.group_sync import (
     mark_of,
     plan_group,
 )
+from twinlog.mirroring.topic_sync import is_same_topic
 from twinlog.model.bounds import GROUP_TEXT_BYTES_MAX
 from twinlog.model.errors import ApiError, ErrorCode
-from twinlog.model.ids import NO_TOPIC_ID, LeaderEpoch, Offset, TopicName, TopicPartition
+from twinlog.model.ids import LeaderEpoch, Offset, TopicName, TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -181,7 +182,7 @@ class GroupFollowing:
         return {
             name
             for name in topics
-            if name in here and ids.get(name) in (here[name].id, NO_TOPIC_ID)
+            if name in here and name in ids and is_same_topic(here[name].id, ids[name])
         }
 
     async def _commit(self, group: str, changes: Changes, mark: str) -> bool:
