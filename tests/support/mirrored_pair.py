@@ -9,6 +9,11 @@ from typing import Any
 from support.batches import batch
 from support.brokers import LocalBroker, local_broker
 from twinlog.model.ids import TopicName, TopicPartition
+from twinlog.wire.messages.configs import (
+    DESCRIBE_CONFIGS,
+    DescribeConfigsRequest,
+    ResourceToDescribe,
+)
 from twinlog.wire.messages.mirrors import (
     CREATE_CLUSTER_MIRROR,
     DESCRIBE_CLUSTER_MIRRORS,
@@ -30,6 +35,7 @@ from twinlog.wire.messages.topics import (
     TopicConfig,
 )
 
+TOPIC_RESOURCE = 2
 WAIT_S = 60.0
 QUICK = {
     "mirror.state.topic.num.partitions": "2",
@@ -109,6 +115,13 @@ class Pair:
             return here is not None and (here.start, here.end) == (there.start, there.end)
 
         await until(is_so)
+
+    async def settings_here(self, topic: str) -> dict[str, str | None]:
+        """Give what was set for a topic at the destination; nothing while it is not there."""
+        wanted = ResourceToDescribe(resource_type=TOPIC_RESOURCE, resource_name=topic)
+        request = DescribeConfigsRequest(resources=(wanted,))
+        answer = await self.destination.ask(DESCRIBE_CONFIGS, request)
+        return {c.name: c.value for c in answer.results[0].configs if c.config_source == 1}
 
     def bytes_of(self, broker: LocalBroker, topic: str, partition: int = 0) -> bytes:
         """Give all bytes of a partition's log files."""

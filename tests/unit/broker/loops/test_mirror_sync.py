@@ -20,13 +20,10 @@ from twinlog.cluster.topics import grow_topic
 from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import TopicName
 from twinlog.wire.messages.configs import (
-    DESCRIBE_CONFIGS,
     INCREMENTAL_ALTER_CONFIGS,
     ConfigAlteration,
-    DescribeConfigsRequest,
     IncrementalAlterConfigsRequest,
     ResourceAlteration,
-    ResourceToDescribe,
 )
 from twinlog.wire.messages.group_offsets import (
     OFFSET_COMMIT,
@@ -185,21 +182,13 @@ async def test_a_topic_that_is_deleted_at_the_source_stays_here_and_is_failed(
         assert pair.bytes_of(pair.destination, "t").startswith(kept)
 
 
-async def _overrides(pair: Pair, topic: str) -> dict[str, str | None]:
-    request = DescribeConfigsRequest(
-        resources=(ResourceToDescribe(resource_type=TOPIC_RESOURCE, resource_name=topic),)
-    )
-    answer = await pair.destination.ask(DESCRIBE_CONFIGS, request)
-    return {c.name: c.value for c in answer.results[0].configs if c.config_source == 1}
-
-
 async def test_topic_settings_are_set_and_deleted_with_the_source(tmp_path: Path) -> None:
     async with mirrored_pair(tmp_path, {"mirror.metadata.refresh.interval.ms": "50"}) as pair:
         await pair.make_topic("t", retention_ms="1000000", min_insync_replicas="1")
         await pair.create()
         await pair.start("t")
         await pair.until_state("MIRRORING", "t")
-        assert await _overrides(pair, "t") == {"retention.ms": "1000000"}
+        assert await pair.settings_here("t") == {"retention.ms": "1000000"}
         changes = (
             ConfigAlteration(name="retention.ms", config_operation=DELETE, value=None),
             ConfigAlteration(name="segment.bytes", config_operation=SET, value="2000000"),
@@ -212,7 +201,7 @@ async def test_topic_settings_are_set_and_deleted_with_the_source(tmp_path: Path
         )
 
         async def is_followed() -> bool:
-            return await _overrides(pair, "t") == {"segment.bytes": "2000000"}
+            return await pair.settings_here("t") == {"segment.bytes": "2000000"}
 
         await until(is_followed)
 
@@ -261,7 +250,7 @@ async def test_settings_of_a_source_that_are_none_here_are_told_and_harm_nobody(
         await pair.until_state("MIRRORING", "t")
         monkeypatch.setattr(mirror_sync, "told_overrides", told)
         await until_told(pair, "t: segment.ms=0")
-        assert await _overrides(pair, "t") == {}
+        assert await pair.settings_here("t") == {}
         await pair.produce("t")
         await pair.until_level("t")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from support.brokers import LocalBroker, local_broker
+from support.committing import commit, committed, until_committed
 from support.mirrored_pair import QUICK, Pair, until
 from twinlog.broker.mirrors import group_following as module
 from twinlog.broker.mirrors.group_following import Changes, GroupFollowing
@@ -18,12 +19,9 @@ from twinlog.wire.messages.configs import (
 )
 from twinlog.wire.messages.group_offsets import (
     OFFSET_COMMIT,
-    OFFSET_FETCH,
     OffsetCommitPartition,
     OffsetCommitRequest,
     OffsetCommitTopic,
-    OffsetFetchGroup,
-    OffsetFetchRequest,
 )
 from twinlog.wire.messages.groups import (
     DELETE_GROUPS,
@@ -36,34 +34,6 @@ from twinlog.wire.messages.topics import DELETE_TOPICS, DeleteTopicsRequest, Top
 pytestmark = pytest.mark.slow
 MIRROR_RESOURCE = 64
 SET = 0
-
-
-async def commit(broker: LocalBroker, group: str, **offsets: int) -> None:
-    """Commit without being a member; keywords are topics."""
-    await broker.ask(FIND_COORDINATOR, FindCoordinatorRequest(coordinator_keys=(group,)))
-    topics = tuple(
-        OffsetCommitTopic(
-            name=topic,
-            partitions=(OffsetCommitPartition(partition_index=0, committed_offset=offset),),
-        )
-        for topic, offset in offsets.items()
-    )
-    answer = await broker.ask(OFFSET_COMMIT, OffsetCommitRequest(group_id=group, topics=topics), 8)
-    assert not any(topic.partitions[0].error_code for topic in answer.topics)
-
-
-async def committed(broker: LocalBroker, group: str) -> dict[str, int]:
-    await broker.ask(FIND_COORDINATOR, FindCoordinatorRequest(coordinator_keys=(group,)))
-    request = OffsetFetchRequest(groups=(OffsetFetchGroup(group_id=group),))
-    answer = await broker.ask(OFFSET_FETCH, request, 8)
-    return {topic.name: topic.partitions[0].committed_offset for topic in answer.groups[0].topics}
-
-
-async def until_committed(broker: LocalBroker, group: str, **offsets: int) -> None:
-    async def is_so() -> bool:
-        return await committed(broker, group) == offsets
-
-    await until(is_so)
 
 
 async def delete(broker: LocalBroker, *groups: str) -> None:
