@@ -1,6 +1,6 @@
 """Which partitions a source is asked for next, and what it knows of them by now (KIP-227)."""
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -69,6 +69,7 @@ class FetchPlan:
         "_sent",
         "_session_id",
         "_unanswered",
+        "_unchanged_before",
         "_uses_ids",
     )
 
@@ -84,6 +85,8 @@ class FetchPlan:
         self._unanswered: dict[TopicPartition, None] = {}
         """Sent in a turn of theirs from which nothing was heard yet."""
         self._heard_ms = -1
+        self._unchanged_before: dict[TopicPartition, int] = {}
+        """When the source last had nothing new of what is in no request, or in no answer, now."""
         self._held: Set[TopicPartition] = frozenset()
 
     def __len__(self) -> int:
@@ -102,6 +105,7 @@ class FetchPlan:
         if self._orders.get(of) == order:
             return
         self._orders[of] = order
+        self._unchanged_before.pop(of, None)
         if of in self._held:
             return
         self._changed[of] = None
@@ -112,6 +116,7 @@ class FetchPlan:
         self._orders.pop(of, None)
         self._changed.pop(of, None)
         self._unanswered.pop(of, None)
+        self._unchanged_before.pop(of, None)
         if of in self._sent:
             self._forgotten[of] = None
 
@@ -132,6 +137,7 @@ class FetchPlan:
                 self._changed[of] = None
                 self._forgotten.pop(of, None)
             elif of in held and of not in before:
+                self._note_unchanged([of])
                 self._changed.pop(of, None)
                 self._unanswered.pop(of, None)
                 if of in self._sent:
@@ -157,6 +163,7 @@ class FetchPlan:
             for of in some:
                 self.move_back(of)
         self._epoch = FULL_EPOCH
+        self._note_unchanged(self._sent)
         self._sent, self._names, self._unanswered = {}, {}, {}
         self._forgotten.clear()
         self._changed = dict.fromkeys(wanted)
@@ -251,9 +258,17 @@ class FetchPlan:
     def unchanged_at_ms(self, of: TopicPartition) -> int | None:
         """Tell when the source last had nothing new of a partition; None while that is open."""
         sent = self._sent.get(of)
-        if sent is None or sent.high_watermark < 0 or of in self._unanswered:
-            return None
-        return self._heard_ms if sent.order is self._orders.get(of) else None
+        is_told = sent is not None and sent.high_watermark >= 0 and of not in self._unanswered
+        if is_told and sent is not None and sent.order is self._orders.get(of):
+            return self._heard_ms
+        return self._unchanged_before.get(of)
+
+    def _note_unchanged(self, some: Iterable[TopicPartition]) -> None:
+        """Keep what a session told by leaving it out, before it is asked for no more, or anew."""
+        for of in some:
+            at_ms = self.unchanged_at_ms(of)
+            if at_ms is not None:
+                self._unchanged_before[of] = at_ms
 
 
 def _all_have_ids(some: list[TopicPartition], id_of: IdOf) -> bool:

@@ -210,6 +210,22 @@ def test_a_session_that_is_over_or_another_begins_anew(session_id: int) -> None:
     assert (request.session_id, request.is_full, asked(request)) == (0, True, [0, 1])
 
 
+def test_what_a_lost_session_told_by_leaving_it_out_stays_told() -> None:
+    plan = in_session(3)
+    plan.next(one_id)
+    plan.answered(SESSION, 400)
+    for _ in range(2):
+        plan.lose_session(is_known=False)
+        plan.next(one_id)
+    assert plan.unchanged_at_ms(of(0)) == 400
+    plan.put(of(1), order(10))
+    plan.drop(of(2))
+    assert plan.unchanged_at_ms(of(1)) is plan.unchanged_at_ms(of(2)) is None
+    plan.heard(of(0), T_ID, Offset(9), Offset(0))
+    plan.answered(SESSION, 500)
+    assert plan.unchanged_at_ms(of(0)) == 500
+
+
 @pytest.mark.parametrize(("is_known", "closed"), [(True, SESSION), (False, 0)])
 def test_a_lost_session_is_closed_where_it_may_still_stand(*, is_known: bool, closed: int) -> None:
     plan = in_session(2)
@@ -235,8 +251,7 @@ def test_what_is_held_back_is_forgotten_by_the_source_and_asked_for_again_later(
     request = plan.next(one_id)
     assert (asked(request), forgotten(request)) == ([], [(0, T_ID), (1, T_ID)])
     plan.answered(SESSION, 200)
-    assert plan.unchanged_at_ms(of(0)) is None
-    assert plan.unchanged_at_ms(of(2)) == 200
+    assert [plan.unchanged_at_ms(of(number)) for number in range(3)] == [100, None, 200]
     assert not plan.asks_nothing
     plan.hold({of(1)})
     assert asked(plan.next(one_id)) == [0]

@@ -76,11 +76,8 @@ class DrivenPartition:
     @property
     def lag(self) -> LagInputs:
         """What the source has told, and by leaving it out has told again."""
-        lag = self._machine.lag
-        heard_ms = None if self._fetcher is None else self._fetcher.plan.unchanged_at_ms(self.of)
-        if heard_ms is not None:
-            lag.unchanged(heard_ms)
-        return lag
+        self._take_in_unchanged()
+        return self._machine.lag
 
     @property
     def trouble(self) -> str | None:
@@ -274,8 +271,14 @@ class DrivenPartition:
         fetcher.plan.put(self.of, effect)
         fetcher.wake.set()
 
+    def _take_in_unchanged(self) -> None:
+        heard_ms = None if self._fetcher is None else self._fetcher.plan.unchanged_at_ms(self.of)
+        if heard_ms is not None:
+            self._machine.lag.unchanged(heard_ms)
+
     def _stop_fetching(self) -> None:
         if self._fetcher is not None:
+            self._take_in_unchanged()
             self._fetcher.plan.drop(self.of)
             self._fetcher = None
 

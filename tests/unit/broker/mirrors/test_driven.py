@@ -84,6 +84,21 @@ async def test_fetched_batches_are_written_unchanged(tmp_path: Path) -> None:
         assert one.lag.records == 96
 
 
+async def test_a_pause_knows_when_the_partition_was_level_last(tmp_path: Path) -> None:
+    async with driven(tmp_path, *FOLLOWED) as (bench, partition, one):
+        await follow(one, end=0)
+        fetcher, later_ms = one._fetcher, bench.work.clock.now_ms() + 60_000
+        assert fetcher is not None
+        plan = fetcher.plan
+        plan.next(lambda topic: partition.topic_id)
+        plan.heard(one.of, partition.topic_id, Offset(0), Offset(0))
+        plan.answered(7, later_ms)
+        one.want(DesiredState.PAUSED)
+        await settle()
+        assert len(plan) == 0
+        assert one.lag.level_at_ms == later_ms, "not when somebody looked at it last"
+
+
 async def test_the_good_batches_before_a_bad_one_are_kept(tmp_path: Path) -> None:
     async with driven(tmp_path, *FOLLOWED) as (_, partition, one):
         await follow(one, end=99)
