@@ -7,7 +7,7 @@ from support.mirror_twins import Twins
 from support.mirror_world import World
 from support.simulated.schedule import Schedule
 from twinlog.mirroring.policy import GapPolicy
-from twinlog.mirroring.states import DesiredState
+from twinlog.mirroring.states import DesiredState, MirrorState
 
 STEPS_OF_A_STOP: Final = 60
 """In which everything goes on to go wrong."""
@@ -112,6 +112,31 @@ def level_over_restarts_of_one_broker(seed: int) -> Schedule:
     return world.schedule
 
 
+def another_topic_of_the_same_name(seed: int) -> Schedule:
+    """While the mirror is down, the source's topic is made again, and nothing there tells of it."""
+    world = World(seed + 90_000_000, gap=GapPolicy.CONTINUE)
+    world.source.has_ids = False
+    world.play(world.schedule.random.randint(50, 400))
+    world.here.end()
+    world.source.recreate(world.source.leader.epoch)
+    world.source.records_max = 1  # no holes: what a cleaner took away can be compared with nothing
+    for _ in range(world.schedule.random.randint(1, 60)):
+        world.source.produce()
+    world.calm()
+    world.here.start()
+    world.here.ask_for(DesiredState.MIRRORING)
+
+    def is_done() -> bool:
+        standing = world.here.mirror.standing
+        is_refused = world.state == MirrorState.FAILED and "recreated" in str(standing.error)
+        # A log without records, also after a cut, has nothing that could be compared.
+        is_level = world.here.log.end == world.source.log.end
+        return is_level or is_refused or standing.has_failed_for_good
+
+    world.run_until(is_done)
+    return world.schedule
+
+
 def twins_take_turns(seed: int) -> Schedule:
     """Two clusters of ours fail over and back: each record is on both in the end, or saved."""
     twins = Twins(seed + 50_000_000)
@@ -131,6 +156,7 @@ PLAYS: Final[dict[str, Play]] = {
         level_with_late_answers,
         stop_at_the_source_s_own_epoch,
         level_over_restarts_of_one_broker,
+        another_topic_of_the_same_name,
         twins_take_turns,
     )
 }

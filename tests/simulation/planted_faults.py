@@ -73,6 +73,20 @@ def no_truncation(patch: pytest.MonkeyPatch) -> None:
 
 
 @fault(
+    "last batch not met at the source",
+    "records of a topic that was made again follow those of the old one: two histories in one log",
+    plays.another_topic_of_the_same_name,
+)
+def last_batch_not_met(patch: pytest.MonkeyPatch) -> None:
+    def forget(real: Callable[..., Any], *given: Any) -> Any:
+        following = real(*given)
+        following.to_meet = None
+        return following
+
+    around(patch, Following, "of", forget)
+
+
+@fault(
     "divergence unheard",
     "a mirror stands still for ever after an unclean election",
     plays.level_over_restarts_of_one_broker,

@@ -53,3 +53,8 @@ def test_a_source_of_one_broker_that_loses_records_is_followed(seed: int) -> Non
 @pytest.mark.parametrize("seed", SEEDS)
 def test_answers_that_come_too_late_are_passed_over(seed: int) -> None:
     plays.level_with_late_answers(seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_records_of_another_topic_of_the_same_name_never_follow_those_mirrored(seed: int) -> None:
+    plays.another_topic_of_the_same_name(seed)

@@ -9,6 +9,7 @@ from twinlog.config.mirror_start import start_timestamp_ms
 from twinlog.mirroring import effects as do
 from twinlog.mirroring import events as on
 from twinlog.mirroring.alignment import LogFacts
+from twinlog.mirroring.batches import identity_of
 from twinlog.mirroring.partition import PartitionMirror
 from twinlog.mirroring.policy import (
     FROM_EARLIEST,
@@ -33,9 +34,11 @@ RETRY = RetryPolicy(backoff_ms_min=100, backoff_ms_max=10_000, attempts_max=3)
 HALF = 0.5
 
 
-def batch(base: int, last: int, epoch: int, *, magic: int = 2) -> bytes:
+def batch(base: int, last: int, epoch: int, *, magic: int = 2, crc: int = 0) -> bytes:
     """Give the bytes of a batch of which only the header matters."""
-    body = pack(">ibI", epoch, magic, 0) + pack(">hi", 0, last - base) + bytes(42)
+    delta = last - base
+    body = pack(">ibI", epoch, magic, crc) + pack(">hi", 0, delta) + bytes(30)
+    body += pack(">i", delta + 1) + bytes(8)
     return pack(">qi", base, len(body)) + body
 
 
@@ -152,7 +155,7 @@ class Player:
         start, end = offsets.split("..")
         epochs = tuple(
             EpochStart(LeaderEpoch(int(e)), Offset(int(o)))
-            for e, o in (word.split("@") for word in words if "@" in word)
+            for e, o in (word.split("@") for word in words if "@" in word and "=" not in word)
         )
         given = dict(word.split("=") for word in words if "=" in word)
         facts = LogFacts(
@@ -161,6 +164,7 @@ class Player:
             epochs,
             int(given.get("open", "0")),
             "reset" in words,
+            identity_of(_batch_of(given["last"])) if "last" in given else None,
         )
         return on.LogRead(facts, self.machine.turn)
 
@@ -197,12 +201,8 @@ class Player:
         return on.SourceLost(" ".join(words))
 
     def _fetched(self, offset: str, high_watermark: str, start: str, *words: str) -> on.Fetched:
-        """Batches are written base-last@epoch; ``old`` after one makes it of message format v1."""
-        raw = b""
-        for word in words:
-            offsets, epoch = word.removesuffix("old").split("@")
-            base, last = offsets.split("-")
-            raw += batch(int(base), int(last), int(epoch), magic=1 if word.endswith("old") else 2)
+        """Give batches, as ``_batch_of`` reads them."""
+        raw = b"".join(_batch_of(word) for word in words)
         return on.Fetched(
             Offset(int(offset)),
             Offset(int(high_watermark)),
@@ -231,6 +231,15 @@ class Player:
 
     def _time(self) -> on.TimeCame:
         return on.TimeCame()
+
+
+def _batch_of(word: str) -> bytes:
+    """Read base-last@epoch; ``old`` after it makes it of message format v1, ``#7`` its CRC 7."""
+    word, _, crc = word.partition("#")
+    offsets, epoch = word.removesuffix("old").split("@")
+    base, last = offsets.split("-")
+    magic = 1 if word.endswith("old") else 2
+    return batch(int(base), int(last), int(epoch), magic=magic, crc=int(crc or 0))
 
 
 def _told(effect: do.Effect) -> str:

@@ -24,6 +24,7 @@ from twinlog.mirroring.alignment import (
 )
 from twinlog.mirroring.beginning import Beginning
 from twinlog.mirroring.conclusions import (
+    IS_ANOTHER_TOPIC,
     Aligned,
     Conclusion,
     Doubtful,
@@ -226,9 +227,7 @@ class Alignment:
         if self.purpose != MirrorState.LOG_ALIGNMENT and has_regressed:
             return self._doubt("regressed", source.start, looks=REGRESSION_LOOKS) or Refused(
                 f"the source's leader epoch went back from {kept.latest_epoch} to "
-                f"{source.leader_epoch}: its topic was recreated or restored, so its records "
-                "are not those mirrored so far; stop the mirror for this topic, delete the "
-                "topic here and start it again",
+                f"{source.leader_epoch}: {IS_ANOTHER_TOPIC}",
                 is_retryable=False,
             )
         return self._compared(first_question(kept, source))

@@ -7,6 +7,7 @@ until one is found that both logs hold (KIP-279); what both have ends at the low
 
 from dataclasses import dataclass
 
+from twinlog.mirroring.batches import BatchIdentity
 from twinlog.mirroring.records import LastMirrorEpoch
 from twinlog.model.epochs import EpochStart
 from twinlog.model.ids import NO_EPOCH, LeaderEpoch, Offset
@@ -22,6 +23,8 @@ class LogFacts:
     open_transactions: int = 0
     has_pid_reset: bool = False
     """Whether a producer reset stands at or after the offset asked for with ReadLog."""
+    last_batch: BatchIdentity | None = None
+    """What the log ends with, where it was looked for."""
 
     @property
     def latest_epoch(self) -> LeaderEpoch:

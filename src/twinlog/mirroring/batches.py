@@ -1,4 +1,4 @@
-"""Walks over fetched batches without decoding them: how far they go and in which epochs."""
+"""Looks at batches without decoding them: how far they go, in which epochs, and which they are."""
 
 from dataclasses import dataclass
 from struct import Struct
@@ -12,6 +12,9 @@ _HEAD_BYTES: Final = _HEAD.size
 _LENGTH_MIN: Final = 49  # what follows the length in a batch without records
 _PREFIX_BYTES: Final = 12
 _MAGIC: Final = 2
+_WHOLE_HEAD: Final = Struct(">qiibIhiqqqhii")  # base offset .. record count
+HEADER_BYTES: Final = _WHOLE_HEAD.size
+_HAS_DELETE_HORIZON: Final = 0x40
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +108,49 @@ def length_before(records: Buffer, offset: Offset) -> int:
             break
         position = end
     return position
+
+
+@dataclass(frozen=True, slots=True)
+class BatchIdentity:
+    """What tells a batch from another one that has its offsets; ``length`` is in bytes."""
+
+    base: Offset
+    last: Offset
+    epoch: LeaderEpoch
+    producer: tuple[int, int, int]
+    """Id, epoch and base sequence."""
+    crc: int
+    is_cleaned: bool
+    """Whether a log cleaner has written it anew, with fewer records or a delete horizon."""
+    length: int
+
+    def is_same_as(self, other: "BatchIdentity") -> bool:
+        """Tell whether both are one batch, which each replica may have cleaned or not.
+
+        A cleaner keeps a batch's offsets, leader epoch and producer, also of one that it empties.
+        """
+        mine = (self.base, self.last, self.epoch, self.producer)
+        is_cleaned = self.is_cleaned or other.is_cleaned
+        theirs = (other.base, other.last, other.epoch, other.producer)
+        return mine == theirs and (self.crc == other.crc or is_cleaned)
+
+
+def identity_of(head: Buffer) -> BatchIdentity | None:
+    """Give the identity of the batch that begins there, None if that is not a whole header (v2)."""
+    if len(head) < HEADER_BYTES:
+        return None
+    base, length, epoch, magic, crc, attributes, last_delta, _, _, *rest = _WHOLE_HEAD.unpack_from(
+        head
+    )
+    if magic != _MAGIC or length < _LENGTH_MIN:
+        return None
+    producer_id, producer_epoch, sequence, count = rest
+    return BatchIdentity(
+        base=Offset(base),
+        last=Offset(base + last_delta),
+        epoch=LeaderEpoch(epoch),
+        producer=(producer_id, producer_epoch, sequence),
+        crc=crc,
+        is_cleaned=count <= last_delta or bool(attributes & _HAS_DELETE_HORIZON),
+        length=_PREFIX_BYTES + length,
+    )

@@ -4,9 +4,15 @@ What each of them leads to is decided by the partition's machine.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from twinlog.mirroring.alignment import LogFacts, SourceFacts
 from twinlog.model.ids import BrokerId, Offset
+
+IS_ANOTHER_TOPIC: Final = (
+    "its topic was recreated or restored, so its records are not those mirrored so far; stop the "
+    "mirror for this topic, delete the topic here and start it again"
+)
 
 
 @dataclass(frozen=True, slots=True)

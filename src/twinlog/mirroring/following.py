@@ -1,12 +1,12 @@
 """Follows the source batch by batch: from a fetched answer to what is written here."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from twinlog.mirroring import epoch_fencing
-from twinlog.mirroring.batches import Walk, walk
+from twinlog.mirroring.batches import BatchIdentity, Walk, identity_of, walk
 from twinlog.mirroring.beginning import Beginning
-from twinlog.mirroring.conclusions import Aligned
+from twinlog.mirroring.conclusions import IS_ANOTHER_TOPIC, Aligned
 from twinlog.mirroring.effects import (
     Append,
     BeginAt,
@@ -50,6 +50,8 @@ class Following:
     """Where the local log stands while it is fed from the source's ``node``.
 
     Invariant: ``log_start <= log_end``, and every batch below ``log_end`` is one of the source's.
+    That is taken from ends and epochs, which another history can have, too: so the last batch here
+    is fetched once more, and must be the same there before anything is taken.
     """
 
     node: BrokerId
@@ -61,6 +63,8 @@ class Following:
     lag: LagInputs
     beginning: Beginning = field(default_factory=Beginning)
     bump_asked: LeaderEpoch = NO_EPOCH
+    to_meet: BatchIdentity | None = None
+    """The last batch here, as long as it was not seen at the source."""
 
     @classmethod
     def of(
@@ -79,6 +83,7 @@ class Following:
             last_epoch=NO_EPOCH if aligned.local.is_empty else aligned.local.latest_epoch,
             lag=lag,
             beginning=beginning,
+            to_meet=aligned.local.last_batch if aligned.source.start < aligned.local.end else None,
         )
 
     def begin(self) -> Sequence[Effect]:
@@ -88,14 +93,20 @@ class Following:
 
     def fetch(self) -> FetchFrom:
         """Give the standing order for the next fetch."""
-        return FetchFrom(self.node, self.source_epoch, self.log_end, self.last_epoch, self.turn)
+        return FetchFrom(self.node, self.source_epoch, self._position, self.last_epoch, self.turn)
+
+    @property
+    def _position(self) -> Offset:
+        return self.log_end if self.to_meet is None else Offset(self.log_end - 1)
 
     def take(
         self, fetched: Fetched, own_epoch: LeaderEpoch, now_ms: int
     ) -> list[Effect] | Obstacle:
         """Give what to write of an answer, the next fetch last; or what stands in the way."""
-        if fetched.offset != self.log_end:
+        if fetched.offset != self._position:
             return []
+        if self.to_meet is not None:
+            return self._meet(fetched, self.to_meet, own_epoch, now_ms)
         walked = walk(fetched.records, self.log_end, self.last_epoch)
         obstacle = self._obstacle(walked, own_epoch)
         if obstacle is not None:
@@ -110,6 +121,30 @@ class Following:
         self.lag.answered(fetched.high_watermark, self.log_end, now_ms)
         effects.append(self.fetch())
         return effects
+
+    def _meet(
+        self, fetched: Fetched, ours: BatchIdentity, own_epoch: LeaderEpoch, now_ms: int
+    ) -> list[Effect] | Obstacle:
+        """Take an answer that begins with our last batch, or with what the source has instead."""
+        theirs = identity_of(fetched.records)
+        if theirs is None:  # a source that was just elected may not know yet what is committed
+            self.lag.answered(fetched.high_watermark, self.log_end, now_ms)
+            walked = walk(fetched.records, fetched.offset)
+            again = [*self._raise_start(fetched.log_start), self.fetch()]
+            return self._obstacle(walked, own_epoch) or again
+        records = fetched.records
+        if theirs.base < self.log_end:
+            if not theirs.is_same_as(ours):
+                return BadBatch(
+                    theirs.base,
+                    f"where the log here ends with offsets {ours.base} to {ours.last} (CRC-32C "
+                    f"{ours.crc:#010x}), the source has {theirs.base} to {theirs.last} "
+                    f"({theirs.crc:#010x}): {IS_ANOTHER_TOPIC}",
+                )
+            records = memoryview(records)[theirs.length :]
+        # Else a log cleaner has removed it: what comes after it is there.
+        self.to_meet = None
+        return self.take(replace(fetched, offset=self.log_end, records=records), own_epoch, now_ms)
 
     def _raise_start(self, source_start: Offset) -> list[Effect]:
         own_below = self.beginning.own_below

@@ -13,6 +13,7 @@ from support.simulated.schedule import Schedule
 from twinlog.mirroring import effects as do
 from twinlog.mirroring import events as on
 from twinlog.mirroring.alignment import LogFacts
+from twinlog.mirroring.batches import identity_of
 from twinlog.mirroring.partition import PartitionMirror
 from twinlog.mirroring.policy import MirrorPolicy
 from twinlog.mirroring.records import LastMirrorEpoch, MirrorPartition
@@ -237,6 +238,7 @@ class Destination:
             open_transactions=log.open_transactions,
             has_pid_reset=reset_from is not None
             and any(b.kind == "reset" and b.base >= reset_from for b in log.batches),
+            last_batch=identity_of(log.batches[-1].encoded()) if log.batches else None,
         )
 
     def _replicated(

@@ -23,8 +23,9 @@ class Batch:
 
     def encoded(self) -> bytes:
         """Give bytes with a true header and a body that names the batch."""
-        covered = pack(">hi", 0, self.last - self.base) + bytes(33)
-        covered += pack(">bq", KINDS.index(self.kind), self.identity)
+        delta = self.last - self.base
+        covered = pack(">hi", 0, delta) + bytes(30)
+        covered += pack(">ibq", delta + 1, KINDS.index(self.kind), self.identity)
         body = pack(">ibI", self.epoch, 2, crc32(covered)) + covered
         return pack(">qi", self.base, len(body)) + body
 

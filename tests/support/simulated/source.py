@@ -161,13 +161,13 @@ class KafkaSource:
             for _ in range(self._schedule.random.randint(1, 6)):
                 self.produce()
 
-    def recreate(self) -> None:
+    def recreate(self, epoch: int = 0) -> None:
         """Delete the topic and create one of the same name."""
         self._schedule.faults["topic recreated"] += 1
         self.topic += 1
         self.deposed = None
         self._lines.append([])
-        self.leader = Replica(0, 0, Log(), 0, self._lines[-1])
+        self.leader = Replica(0, epoch, Log(), 0, self._lines[-1])
         self._begin_epoch()
 
     def forget_deposed(self) -> None:

@@ -1,7 +1,10 @@
 """From a fetched answer to what is written; the transcripts tell the rest."""
 
+from dataclasses import replace
+
 from support.mirror_player import batch
 from twinlog.mirroring.alignment import LogFacts, SourceFacts
+from twinlog.mirroring.batches import identity_of
 from twinlog.mirroring.beginning import Beginning
 from twinlog.mirroring.conclusions import Aligned
 from twinlog.mirroring.effects import Append, BumpEpoch, Effect, FetchFrom, RaiseLogStart
@@ -110,3 +113,77 @@ def test_a_log_that_was_emptied_is_not_compared_by_the_epoch_it_remembers() -> N
     machine = Following.of(Aligned(BrokerId(1), source, facts), 1, LagInputs(), Beginning(), 9)
     assert machine.fetch().last_fetched_epoch == NO_EPOCH
     assert (machine.lag.records, machine.lag.answered_at_ms) == (25, 9)
+
+
+OURS = batch(4, 9, 0)
+
+
+def to_meet(raw: bytes = OURS) -> Following:
+    """Give one whose log ends at 10, with that batch, and was not seen at the source yet."""
+    machine = following()
+    machine.to_meet = identity_of(raw)
+    return machine
+
+
+def test_the_last_batch_here_is_fetched_once_more_and_not_written_again() -> None:
+    machine = to_meet()
+    assert machine.fetch().offset == 9
+    new = batch(10, 19, 1)
+    append, fetch = taken(machine, fetched(OURS + new, offset=9))
+    assert isinstance(append, Append)
+    assert bytes(append.batches) == new
+    assert isinstance(fetch, FetchFrom)
+    assert (fetch.offset, fetch.last_fetched_epoch) == (20, 1)
+    assert machine.lag.destination_offset == 20
+
+
+def test_a_level_log_goes_on_at_its_end_once_its_last_batch_was_met() -> None:
+    machine = to_meet()
+    assert taken(machine, fetched(OURS, offset=9)) == [machine.fetch()]
+    assert machine.fetch().offset == 10
+
+
+def test_the_header_is_enough_to_know_a_batch_by() -> None:
+    machine = to_meet()
+    assert taken(machine, fetched(OURS[:61], offset=9)) == [machine.fetch()]
+    assert machine.fetch().offset == 10
+
+
+def test_another_batch_where_the_log_ends_is_another_topic_s() -> None:
+    for other in (batch(4, 10, 0), batch(4, 9, 1), batch(6, 9, 0), batch(9, 15, 0)):
+        machine = to_meet()
+        obstacle = machine.take(fetched(other + batch(16, 19, 1), offset=9), LeaderEpoch(20), 0)
+        assert isinstance(obstacle, BadBatch)
+        for words in ("ends with offsets 4 to 9", "recreated", "delete the topic here"):
+            assert words in obstacle.why
+        assert machine.log_end == 10
+
+
+def test_a_batch_that_a_cleaner_has_removed_is_not_waited_for() -> None:
+    machine = to_meet()
+    append, _ = taken(machine, fetched(batch(12, 19, 1), offset=9))
+    assert isinstance(append, Append)
+    assert machine.log_end == 20
+
+
+def test_it_is_asked_for_again_while_the_source_does_not_show_it() -> None:
+    machine = to_meet()
+    answer = replace(fetched(OURS[:60], offset=9, start=3), high_watermark=Offset(9))
+    assert taken(machine, answer) == [RaiseLogStart(Offset(3)), machine.fetch()]
+    assert machine.fetch().offset == 9
+    assert machine.lag.source_offset == 9
+
+
+def test_an_old_message_format_is_named_also_where_the_last_batch_should_be() -> None:
+    obstacle = to_meet().take(fetched(batch(9, 9, 0, magic=1), offset=9), LeaderEpoch(20), 0)
+    assert isinstance(obstacle, BadBatch)
+    assert "message format v1" in obstacle.why
+
+
+def test_a_last_batch_that_the_source_has_deleted_cannot_be_met() -> None:
+    facts = LogFacts(Offset(0), Offset(10), last_batch=identity_of(OURS))
+    for start, position in ((9, 9), (10, 10)):
+        source = SourceFacts(LeaderEpoch(5), Offset(start), Offset(20))
+        aligned = Aligned(BrokerId(1), source, facts)
+        machine = Following.of(aligned, 1, LagInputs(), Beginning(), 9)
+        assert machine.fetch().offset == position

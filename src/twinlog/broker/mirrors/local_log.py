@@ -7,7 +7,7 @@ from twinlog.broker.partitions import Partition
 from twinlog.mirroring import effects as do
 from twinlog.mirroring import events as on
 from twinlog.mirroring.alignment import LogFacts
-from twinlog.mirroring.batches import length_before
+from twinlog.mirroring.batches import HEADER_BYTES, BatchIdentity, identity_of, length_before
 from twinlog.model.errors import ApiError, CorruptBatchError, DiskError
 from twinlog.model.ids import LeaderEpoch, Offset, ProducerId
 from twinlog.storage.log import PartitionLog
@@ -70,7 +70,20 @@ def facts_of(log: PartitionLog, pid_reset_from: Offset | None) -> LogFacts:
         epochs=tuple(log.epochs.entries),
         open_transactions=len(log.open_transactions()),
         has_pid_reset=pid_reset_from is not None and has_pid_reset(log, pid_reset_from),
+        # A stop, which looks for the reset, has no source to compare it with.
+        last_batch=last_batch_of(log) if pid_reset_from is None else None,
     )
+
+
+def last_batch_of(log: PartitionLog) -> BatchIdentity | None:
+    """Give what the log ends with, None for an empty one."""
+    if log.start == log.end:
+        return None
+    found = log.read(Offset(log.end - 1), max_bytes=1, up_to=log.end, at_least_one=True)
+    if found is None:
+        return None
+    region = found.region
+    return identity_of(os.pread(region.file.fileno(), HEADER_BYTES, region.position))
 
 
 def append_good(partition: Partition, batches: Buffer) -> None:

@@ -36,6 +36,20 @@ async def test_the_facts_of_a_log_are_its_ends_epochs_and_open_transactions(
         assert (facts.start, facts.end, facts.open_transactions) == (0, 4, 1)
         assert [(e.epoch, e.start) for e in facts.epochs] == [(1, 0), (3, 2)]
         assert not facts.has_pid_reset
+        assert facts.last_batch is not None
+        assert (facts.last_batch.base, facts.last_batch.producer) == (2, (9, 0, 0))
+        assert facts_of(partition.log, Offset(0)).last_batch is None, "a stop has no use for it"
+
+
+async def test_an_empty_log_has_no_last_batch_also_if_it_held_some(tmp_path: Path) -> None:
+    async with mirror_bench(tmp_path) as bench:
+        partition = bench.partition(epoch=5)
+        assert facts_of(partition.log, None).last_batch is None
+        partition.append_mirrored(batch(2, leader_epoch=1))
+        partition.raise_start_to(Offset(1))
+        assert facts_of(partition.log, None).last_batch is not None
+        partition.raise_start_to(Offset(2))
+        assert facts_of(partition.log, None).last_batch is None
 
 
 async def test_a_reset_counts_from_the_offset_asked_for_only(tmp_path: Path) -> None:
