@@ -31,7 +31,7 @@ def _ways(seed: int) -> list[str]:
     return ways[:ROUNDS]
 
 
-@pytest.mark.timeout(60 + 60 * ROUNDS)
+@pytest.mark.timeout(600 + 60 * ROUNDS)
 def test_every_acknowledged_record_is_on_both_sides_or_in_a_saved_tail(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:

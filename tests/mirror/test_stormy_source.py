@@ -184,7 +184,7 @@ class Storm:
                 file.write(f"{time.strftime('%H:%M:%S')} {told}\n")
 
 
-@pytest.mark.timeout(300 + 90 * _MINUTES)
+@pytest.mark.timeout(900 + 90 * _MINUTES)
 def test_whatever_breaks_in_a_storm_the_mirror_ends_equal_by_bytes(
     trio: KafkaCluster, twinlog: TwinlogProcess
 ) -> None:

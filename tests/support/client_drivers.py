@@ -12,7 +12,7 @@ import kafka
 
 from support.java_tools import console_consume, console_produce
 
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 120.0
 
 
 class ClientError(Exception):

@@ -22,7 +22,9 @@ _NOT_YET = {
     KafkaError.NOT_COORDINATOR,
 }
 _LOST = {KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT, KafkaError._TRANSPORT}
-_TIMEOUT_S = 60.0
+# A broker that stood still for longer than its session is not there for its controller.
+_AWAY = KafkaError.INVALID_REPLICATION_FACTOR
+_TIMEOUT_S = 120.0
 _ANSWER_S = 30.0
 _ATTEMPTS = 3
 
@@ -51,7 +53,9 @@ def create_topic(
     """Create a topic and return when the broker leads all of it."""
     admin = admin_of(broker)
     new = NewTopic(name, partitions, replicas, config=dict(config or {}))
-    for attempt in range(_ATTEMPTS):
+    deadline = time.monotonic() + _ANSWER_S
+    attempt = 0
+    while True:
         try:
             asked = admin.create_topics([new], operation_timeout=20.0, request_timeout=_ANSWER_S)
             asked[name].result(timeout=2 * _ANSWER_S)
@@ -60,7 +64,11 @@ def create_topic(
             # An answer may be lost while a broker is just coming up; what it did then stands.
             if code == KafkaError.TOPIC_ALREADY_EXISTS and attempt > 0:
                 break
-            if code not in _LOST or attempt == _ATTEMPTS - 1:
+            if code == _AWAY and time.monotonic() < deadline:
+                time.sleep(0.2)
+                continue
+            attempt += 1
+            if code not in _LOST or attempt == _ATTEMPTS:
                 raise
         else:
             break

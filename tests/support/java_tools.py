@@ -67,7 +67,7 @@ def dump_files(files: Sequence[Path], *options: str) -> str:
         return ""
     names = ",".join(str(path) for path in files)
     tool = main_class(KAFKA_4, "DumpLogSegments")
-    run = run_tool(KAFKA_4, tool, "--files", names, *options, timeout_s=180)
+    run = run_tool(KAFKA_4, tool, "--files", names, *options, timeout_s=300)
     complaints = complaints_in(run.stdout) + complaints_in(run.stderr)
     if complaints:
         raise ToolError("DumpLogSegments complains:\n" + "\n".join(complaints[:20]))
@@ -106,13 +106,13 @@ def console_consume(
     *options: str,
     count: int,
     version: str = KAFKA_4,
-    timeout_s: float = 60.0,
+    timeout_s: float = 120.0,
 ) -> list[str]:
     """Consume that many records with the console consumer and give its lines."""
     tool = main_class(version, "ConsoleConsumer")
     limits = ("--max-messages", str(count), "--timeout-ms", str(int(timeout_s * 1000)))
     arguments = ("--bootstrap-server", bootstrap, "--topic", topic, *limits, *options)
-    run = run_tool(version, tool, *arguments, timeout_s=timeout_s + 20)
+    run = run_tool(version, tool, *arguments, timeout_s=timeout_s + 120)
     return run.stdout.splitlines()
 
 

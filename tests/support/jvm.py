@@ -50,7 +50,7 @@ def run_tool(
     main_class: str,
     *arguments: str,
     stdin: str = "",
-    timeout_s: float = 60.0,
+    timeout_s: float = 180.0,
     is_heavy: bool = False,
 ) -> ToolRun:
     """Run a tool to its end and give what it printed; raise ToolError unless it ended well."""

@@ -192,7 +192,11 @@ class KafkaCluster:
         shared_reaper()
         side_by_side([self.controller.start, *(each.format for each in self.brokers.values())])
         self.start_brokers(self.brokers)
-        wait_until(lambda: len(self.metadata().brokers) == len(self.brokers), "all brokers are in")
+        wait_until(
+            lambda: len(self.metadata().brokers) == len(self.brokers),
+            "all brokers are in",
+            timeout_s=_START_S,
+        )
 
     def stop(self) -> None:
         """End everything at once: nobody needs the data again."""
@@ -237,11 +241,11 @@ class KafkaCluster:
     def metadata(self, topic: str | None = None) -> Any:
         """Ask one of the living brokers; what it says may be a moment old."""
         up = next(each for each in self.brokers.values() if each.is_up)
-        config = {"bootstrap.servers": up.bootstrap, "log_level": 2, "socket.timeout.ms": 3_000}
+        config = {"bootstrap.servers": up.bootstrap, "log_level": 2, "socket.timeout.ms": 10_000}
         admin = AdminClient(config)
         for attempt in range(5):
             try:
-                return admin.list_topics(topic, timeout=6)
+                return admin.list_topics(topic, timeout=20)
             except KafkaException:
                 if attempt == 4:
                     raise
@@ -305,7 +309,7 @@ class KafkaCluster:
 
         def elected() -> None:
             admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 2})
-            admin.elect_leaders(kind, asked).result(timeout=30)
+            admin.elect_leaders(kind, asked).result(timeout=60)
 
         _until_taken(elected, KafkaException)
 
@@ -316,7 +320,7 @@ class KafkaCluster:
         def moved() -> None:
             admin = KafkaAdminClient(bootstrap_servers=self.bootstrap.split(","))
             try:
-                answers = admin.alter_partition_reassignments(asked, timeout_ms=20_000)
+                answers = admin.alter_partition_reassignments(asked, timeout_ms=60_000)
             finally:
                 admin.close()
             refused = {of: why for of, why in answers.items() if why}

@@ -72,7 +72,7 @@ class KafkaNode:
     @property
     def cluster_id(self) -> str:
         """The id of its cluster; ask while it runs."""
-        return str(self.admin().list_topics(timeout=20).cluster_id)
+        return str(self.admin().list_topics(timeout=60).cluster_id)
 
     def start(self) -> None:
         """Start it, for the first time or again, and return when it is ready."""
@@ -124,7 +124,7 @@ class KafkaNode:
     def is_found_by(self, admin: AdminClient) -> bool:
         """Whether metadata names it, and a controller."""
         try:
-            metadata = admin.list_topics(timeout=5)
+            metadata = admin.list_topics(timeout=20)
         except KafkaException:
             return False
         return self.node_id in metadata.brokers and metadata.controller_id >= 0
@@ -142,8 +142,8 @@ class KafkaNode:
             "broker.id": str(self.node_id),
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
             "zookeeper.connect": self._zookeeper.address,
-            "zookeeper.connection.timeout.ms": "20000",
-            "zookeeper.session.timeout.ms": "4000",
+            "zookeeper.connection.timeout.ms": "120000",
+            "zookeeper.session.timeout.ms": "8000",
         }
 
     def _kraft_settings(self) -> dict[str, str]:
@@ -163,7 +163,7 @@ class KafkaNode:
             "share.coordinator.state.topic.min.isr": "1",
             "log.initial.task.delay.ms": "500",
             # A broker killed and started again has to wait until its earlier self is given up.
-            "broker.session.timeout.ms": "3000",
+            "broker.session.timeout.ms": "6000",
             "broker.heartbeat.interval.ms": "500",
         }
 

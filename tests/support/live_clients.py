@@ -16,7 +16,7 @@ Partition = tuple[str, int]
 _CODECS: Final = ("none", "lz4", "zstd", "gzip", "snappy")
 _BURST: Final = 8
 _PAUSE_S: Final = 0.02
-_FLUSH_S: Final = 60.0
+_FLUSH_S: Final = 120.0
 _COMMIT_EVERY: Final = 25
 
 
@@ -217,7 +217,7 @@ class LiveConsumer:
                 known = self.session.committed.get((one.topic, one.partition), -1)
                 self.session.committed[one.topic, one.partition] = max(known, one.offset)
 
-    def await_positions(self, ends: dict[Partition, int], *, timeout_s: float = 60.0) -> None:
+    def await_positions(self, ends: dict[Partition, int], *, timeout_s: float = 120.0) -> None:
         """Return when it has read each partition up to those offsets (exclusive)."""
         wait_until(
             lambda: not self._short_of(ends),

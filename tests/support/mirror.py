@@ -14,11 +14,11 @@ from confluent_kafka import KafkaException
 
 from support.cluster_admin import Broker, offsets_of
 from support.log_bytes import Comparison, assert_equal_logs
-from support.source_data import producer_of
+from support.source_data import flush, producer_of
 from support.twinlog_process import TwinlogProcess
 from support.waiting import wait_until
 
-_COMMAND_TIMEOUT_S = 60.0
+_COMMAND_TIMEOUT_S = 180.0
 _SOURCE = Path(__file__).parents[2] / "src"
 
 Partition = tuple[str, int]
@@ -103,7 +103,7 @@ class Mirror:
         assert done.exit_code == 0, f"{' '.join(arguments)}: {done.stderr or done.stdout}"
         return done
 
-    def await_caught_up(self, partitions: Sequence[Partition], *, timeout_s: float = 60.0) -> None:
+    def await_caught_up(self, partitions: Sequence[Partition], *, timeout_s: float = 120.0) -> None:
         """Return when start and end of each partition are the source's own."""
         behind = list(partitions)
 
@@ -117,7 +117,7 @@ class Mirror:
             timeout_s=timeout_s,
         )
 
-    def await_more(self, partitions: Sequence[Partition], *, timeout_s: float = 60.0) -> None:
+    def await_more(self, partitions: Sequence[Partition], *, timeout_s: float = 120.0) -> None:
         """Return when more has arrived in each partition than there is now."""
         ends = {of: self._end_of(of) for of in partitions}
         wait_until(
@@ -142,7 +142,7 @@ class Mirror:
         return None if ours == theirs else f"{of[0]}-{of[1]} is at {ours}, the source at {theirs}"
 
     def await_states(
-        self, partitions: Iterable[Partition], state: str, *, timeout_s: float = 60.0
+        self, partitions: Iterable[Partition], state: str, *, timeout_s: float = 120.0
     ) -> None:
         """Return when those partitions are all in that state."""
         wanted = dict.fromkeys(partitions, state)
@@ -152,6 +152,27 @@ class Mirror:
             return {of: states.get(of, "none") for of in wanted if states.get(of) != state}
 
         wait_until(lambda: not others(), lambda: f"{state}: {others()}", timeout_s=timeout_s)
+
+    def await_row(
+        self, of: Partition, state: str, *words: str, **columns: object
+    ) -> dict[str, object]:
+        """Return what is told of a partition once one look finds it so, columns and all.
+
+        A partition that failed is tried again: what was told of it a moment ago may have passed.
+        ``words`` are in its error; columns are as in the command's JSON.
+        """
+        row: dict[str, object] = {}
+
+        def is_so() -> bool:
+            rows = {(each["topic"], each["partition"]): each for each in self.describe()}
+            row.clear()
+            row.update(rows.get(of, {}))
+            wanted = {"state": state, **columns}
+            is_told = all(word in str(row.get("errorMessage")) for word in words)
+            return is_told and all(row.get(key) == value for key, value in wanted.items())
+
+        wait_until(is_so, lambda: f"{of} is {state}, {words}, {columns}: {row}", timeout_s=120.0)
+        return row
 
     def assert_equal(self, partitions: Iterable[Partition]) -> list[Comparison]:
         """Fail unless the batches of both brokers' files are the same, from start to end."""
@@ -169,7 +190,8 @@ class Mirror:
 def producing(source: Broker, topics: Sequence[str]) -> Iterator[list[int]]:
     """Produce a little to each topic, over and over, until the block ends; give the running count.
 
-    Codecs change from burst to burst, so that batches of every kind arrive.
+    Codecs change from burst to burst, so that batches of every kind arrive. Behind the block all
+    is acknowledged, and nothing more comes.
     """
     produced = [0]
     stopping = threading.Event()
@@ -184,6 +206,8 @@ def producing(source: Broker, topics: Sequence[str]) -> Iterator[list[int]]:
                     producer.produce(topic, f"{produced[0]} {number}".encode() * 9)
             producer.flush(30)
             produced[0] += 1
+        for producer in producers:
+            flush(producer)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
@@ -191,5 +215,5 @@ def producing(source: Broker, topics: Sequence[str]) -> Iterator[list[int]]:
         yield produced
     finally:
         stopping.set()
-        thread.join(timeout=60)
+        thread.join(timeout=180)
         assert not thread.is_alive(), "a producer to the source hangs"

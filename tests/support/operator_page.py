@@ -17,7 +17,7 @@ _IN_BACKTICKS: Final = re.compile(r"`([^`]+)`")
 _BETWEEN_LITERALS: Final = re.compile(r"\"\s*\n\s*f?\"")
 _HEADING: Final = re.compile(r"#{2,4} (.*)")
 _FENCE: Final = re.compile(r"( *)```(\w*)")
-_BLOCK_TIMEOUT_S: Final = 120.0
+_BLOCK_TIMEOUT_S: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,6 @@ class Reader:
         wait_until(
             lambda: "orders" in self._shell(command).stdout,
             f"the offsets of {group} are at {host}",
-            timeout_s=60,
         )
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from support.cluster_admin import Broker
 
 Records = list[tuple[int, bytes | None]]
 
-_TIMEOUT_S = 30.0
+_TIMEOUT_S = 120.0
 
 
 def visible_records(

@@ -8,7 +8,6 @@ from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
-    AdminClient,
     ResourcePatternType,
     ResourceType,
     ScramCredentialInfo,
@@ -21,6 +20,7 @@ from support.certificates import Certificates
 from support.kafka_install import KAFKA_2_1, KAFKA_4
 from support.kafka_node import KafkaNode
 from support.server_process import free_port
+from support.waiting import wait_until
 
 USER = "mirror"
 PASSWORD = "it's a \"secret\", isn't it?"
@@ -105,17 +105,24 @@ class SecuredKafka(KafkaNode):
             admin.alter_user_scram_credentials([wanted])[user].result(timeout=60)
 
     def allow(self, acls: Iterable[Acl], *, user: str = USER) -> None:
-        """Let a user do that."""
-        admin = self.admin()
-        for done in admin.create_acls([_binding(acl, user) for acl in acls]).values():
+        """Let a user do that, and return when the broker goes by it."""
+        admin, asked = self.admin(), list(acls)
+        for done in admin.create_acls([_binding(acl, user) for acl in asked]).values():
             done.result(timeout=60)
+        wait_until(lambda: all(self._has(acl, user) for acl in asked), f"{user} has {asked}")
 
     def forbid(self, acls: Iterable[Acl], *, user: str = USER) -> None:
-        """Take back what was allowed."""
-        admin: AdminClient = self.admin()
-        filters = [_binding_filter(acl, user) for acl in acls]
+        """Take back what was allowed, and return when the broker goes by it."""
+        admin, asked = self.admin(), list(acls)
+        filters = [_binding_filter(acl, user) for acl in asked]
         for done in admin.delete_acls(filters).values():
             assert done.result(timeout=60), "there was nothing to take back"
+        wait_until(lambda: not any(self._has(acl, user) for acl in asked), f"{user} lost {asked}")
+
+    def _has(self, acl: Acl, user: str) -> bool:
+        """Whether the broker knows it: its controller tells it a moment later."""
+        admin = self.admin()
+        return bool(admin.describe_acls(_binding_filter(acl, user)).result(timeout=60))
 
 
 class OldSecuredKafka(KafkaNode):

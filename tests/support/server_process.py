@@ -14,6 +14,7 @@ from support.reaper import shared_reaper
 
 _LOG_TAIL_LINES = 40
 _POLL_S = 0.005
+_given_ports: set[int] = set()
 
 
 class ServerDiedError(Exception):
@@ -44,7 +45,7 @@ class ServerProcess:
         """True until the process has ended, of itself or by us."""
         return self._process is not None and self._process.poll() is None
 
-    def start(self, is_ready: Callable[[], bool], *, timeout_s: float = 60.0) -> None:
+    def start(self, is_ready: Callable[[], bool], *, timeout_s: float = 180.0) -> None:
         """Start it and return when it is ready; raise ServerDiedError if that does not happen."""
         assert not self.is_running, f"{self.name} runs already"
         with self.log.open("ab") as log:
@@ -65,7 +66,7 @@ class ServerProcess:
                 raise ServerDiedError(f"{self.name} is not ready after {timeout_s} s:\n{said}")
             time.sleep(_POLL_S)
 
-    def stop(self, *, timeout_s: float = 30.0) -> int | None:
+    def stop(self, *, timeout_s: float = 120.0) -> int | None:
         """Ask it to end and give its exit code; kill it if it does not. None if it did not run."""
         if self._process is None:
             return None
@@ -113,19 +114,23 @@ class ServerProcess:
 
 
 def free_port() -> int:
-    """Give a loopback port that nobody listens on now.
+    """Give a loopback port that nobody listens on now, and never the same one twice.
 
     It lies below the ports that systems give to outgoing connections, so that no client takes it
-    while its server is down for a restart.
+    while its server is down for a restart; nor does another server of this run, which would find
+    it free before its owner listens, and while that is down.
     """
-    for _ in range(100):
+    for _ in range(1_000):
         port = random.randint(20_000, 32_000)
+        if port in _given_ports:
+            continue
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             with contextlib.suppress(OSError):
                 probe.bind(("127.0.0.1", port))
+                _given_ports.add(port)
                 return port
-    raise AssertionError("no free port in 100 tries")
+    raise AssertionError("no free port in 1,000 tries")
 
 
 def accepts_connections(port: int) -> bool:

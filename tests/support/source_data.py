@@ -80,8 +80,18 @@ def producer_of(node: Broker, **settings: str | int) -> Producer:
 
 def flush(producer: Producer) -> None:
     """Wait until everything produced is acknowledged."""
-    left = producer.flush(60)
-    assert left == 0, f"{left} records were not acknowledged in 60 s"
+    left = producer.flush(120)
+    assert left == 0, f"{left} records were not acknowledged in 120 s"
+
+
+def await_markers(node: Broker, *transactional_ids: str) -> None:
+    """Return when the transactions of these producers are over; they are of no use afterwards.
+
+    The end of a transaction is answered once it is decided, before its markers are written. Who
+    takes a transactional id over is made to wait for them.
+    """
+    for name in transactional_ids:
+        producer_of(node, transactional_id=name).init_transactions(120)
 
 
 def commit(node: Broker, group: str, positions: dict[tuple[str, int], int]) -> None:
@@ -157,7 +167,7 @@ def _compacted_with_gaps(node: KafkaNode, data: SourceData) -> Callable[[], None
         flush(producer)
         time.sleep(2 * _ROLL_MS / 1000)
     what = f"{topic} of {node.version} is compacted up to its active segment"
-    return lambda: wait_until(lambda: is_compacted(node, topic), what, timeout_s=90)
+    return lambda: wait_until(lambda: is_compacted(node, topic), what, timeout_s=180)
 
 
 def is_compacted(node: KafkaNode, topic: str) -> bool:
@@ -189,7 +199,7 @@ def _expired_by_retention(node: KafkaNode, data: SourceData) -> Callable[[], Non
         flush(producer)
         time.sleep(2 * _ROLL_MS / 1000)
     return lambda: wait_until(
-        lambda: node.offsets(topic, 0) == (200, 300), "retention moved the start", timeout_s=90
+        lambda: node.offsets(topic, 0) == (200, 300), "retention moved the start", timeout_s=180
     )
 
 
@@ -232,7 +242,7 @@ def _transactional(node: KafkaNode, data: SourceData) -> None:
     topic = "transactional"
     _make(node, data, topic, partitions=2, segment_ms=_ROLL_MS)
     writer = producer_of(node, transactional_id="source-data", compression_type="snappy")
-    writer.init_transactions(60)
+    writer.init_transactions(120)
     plain = producer_of(node)
     for number in range(12):
         writer.begin_transaction()
@@ -242,9 +252,10 @@ def _transactional(node: KafkaNode, data: SourceData) -> None:
         plain.produce(topic, f"beside {number}".encode(), partition=number % 2)
         flush(plain)
         if number % 3 == 2:
-            writer.abort_transaction(60)
+            writer.abort_transaction(120)
         else:
-            writer.commit_transaction(60)
+            writer.commit_transaction(120)
+    await_markers(node, "source-data")
     _leave_open(node, topic)
     plain.produce(topic, b"behind the open transaction", partition=0)
     flush(plain)
@@ -257,7 +268,7 @@ def _leave_open(node: KafkaNode, topic: str) -> None:
         transactional_id=OPEN_TRANSACTIONAL_ID,
         transaction_timeout_ms=_OPEN_TRANSACTION_MS,
     )
-    producer.init_transactions(60)
+    producer.init_transactions(120)
     producer.begin_transaction()
     for number in range(10):
         producer.produce(topic, f"undecided {number}".encode(), partition=0)

@@ -5,18 +5,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from support.cluster_admin import Broker
-from support.source_data import flush, producer_of
+from support.source_data import await_markers, flush, producer_of
+
+_TIMEOUT_MS = 600_000
 
 
 @contextmanager
 def transacting(source: Broker, topic: str, *, partitions: int) -> Iterator[list[int]]:
-    """Write until the block ends; give the running count of transactions, every third aborted."""
+    """Write until the block ends; give the running count of transactions, every third aborted.
+
+    Behind the block every transaction is over at the broker, its markers written.
+    """
     done = [0]
     stopping = threading.Event()
+    name = f"transacting at {topic}"
     producer = producer_of(
-        source, transactional_id=f"transacting at {topic}", compression_type="snappy", linger_ms=2
+        source,
+        transactional_id=name,
+        compression_type="snappy",
+        linger_ms=2,
+        transaction_timeout_ms=_TIMEOUT_MS,
     )
-    producer.init_transactions(60)
+    producer.init_transactions(120)
 
     def run() -> None:
         while not stopping.wait(0.02):
@@ -27,7 +37,7 @@ def transacting(source: Broker, topic: str, *, partitions: int) -> Iterator[list
                 if step % partitions == partitions - 1:
                     flush(producer)
             end = producer.abort_transaction if done[0] % 3 == 2 else producer.commit_transaction
-            end(30)
+            end(120)
             done[0] += 1
 
     thread = threading.Thread(target=run, daemon=True)
@@ -36,5 +46,6 @@ def transacting(source: Broker, topic: str, *, partitions: int) -> Iterator[list
         yield done
     finally:
         stopping.set()
-        thread.join(timeout=60)
+        thread.join(timeout=300)
         assert not thread.is_alive(), "the transactional producer hangs"
+        await_markers(source, name)

@@ -10,7 +10,7 @@ from support.server_process import ServerProcess, free_port
 
 # ApiVersions v0 with correlation id 7 and no client id: the smallest question there is.
 _API_VERSIONS_REQUEST = struct.pack(">ihhih", 10, 18, 0, 7, -1)
-_READY_TIMEOUT_S = 90.0
+_READY_TIMEOUT_S = 180.0
 
 
 class TwinlogProcess:
@@ -62,7 +62,7 @@ class TwinlogProcess:
         return self.log_folder / f"{topic}-{partition}"
 
 
-def answers_api_versions(port: int, *, timeout_s: float = 1.0) -> bool:
+def answers_api_versions(port: int, *, timeout_s: float = 30.0) -> bool:
     """True if a broker on that loopback port answers ApiVersions v0 without an error."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=timeout_s) as connection:
