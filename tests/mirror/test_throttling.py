@@ -14,7 +14,7 @@ from support.kafka_install import KAFKA_4, require
 from support.kafka_node import KafkaNode
 from support.mirror import Mirror, twinlog_command
 from support.mirrored_pair import Pair, log_of, mirrored_pair, until
-from support.pair_commands import set_broker_config, set_config
+from support.pair_commands import set_broker_config, set_config, until_held
 from support.source_data import flush, producer_of
 from support.twinlog_process import TwinlogProcess
 from twinlog.cluster.configs import ResourceKind
@@ -77,18 +77,11 @@ async def test_a_rate_of_nothing_holds_a_partition_until_it_is_no_longer_throttl
     tmp_path: Path,
 ) -> None:
     async with mirrored_pair(tmp_path) as pair:
-        await mirrored(pair, "slow")
+        await mirrored(pair, "slow", "witness")
         broker = pair.destination.server._broker_id
         await set_broker_config(pair, RATE, "0")
         await set_config(pair, ResourceKind.TOPIC, "slow", REPLICAS, f"0:{broker}")
-
-        async def is_held() -> bool:
-            before = end_of(pair, "slow")
-            await fill(pair, "slow", 1)
-            await asyncio.sleep(0.2)
-            return end_of(pair, "slow") == before
-
-        await until(is_held)
+        await until_held(pair, "slow", "witness")
         await set_config(pair, ResourceKind.TOPIC, "slow", REPLICAS, f"7:{broker}")
         await pair.until_level("slow")
 
@@ -114,7 +107,7 @@ async def test_every_throttled_partition_has_its_turn(tmp_path: Path) -> None:
 async def test_kafkas_own_tool_and_ours_set_the_throttle(tmp_path: Path) -> None:
     require(KAFKA_4)
     async with mirrored_pair(tmp_path) as pair:
-        await mirrored(pair, "slow")
+        await mirrored(pair, "slow", "witness")
         server = pair.destination.server
         at = ("--bootstrap-server", str(pair.destination.address), "--alter", "--add-config")
         broker = ("--entity-type", "brokers", "--entity-name", str(server._broker_id))
@@ -127,14 +120,7 @@ async def test_kafkas_own_tool_and_ours_set_the_throttle(tmp_path: Path) -> None
 
         await theirs(*at, f"{REPLICAS}=[*]", *topic)
         await theirs(*at, f"{RATE}=0", *broker)
-
-        async def is_held() -> bool:
-            before = end_of(pair, "slow")
-            await fill(pair, "slow", 1)
-            await asyncio.sleep(0.2)
-            return end_of(pair, "slow") == before
-
-        await until(is_held)
+        await until_held(pair, "slow", "witness")
         ran = await asyncio.to_thread(run_command, ["configs", *at, f"{RATE}=100000000", *broker])
         assert ran.code == 0, ran.err
         await pair.until_level("slow")

@@ -36,7 +36,7 @@ from twinlog.wire.messages.topics import (
 )
 
 TOPIC_RESOURCE = 2
-WAIT_S = 60.0
+WAIT_S = 120.0
 QUICK = {
     "mirror.state.topic.num.partitions": "2",
     "offsets.topic.num.partitions": "2",
@@ -102,6 +102,20 @@ class Pair:
         async def is_so() -> bool:
             found = await describe(self.destination)
             return (topic, partition) in found and found[topic, partition].state_value == state
+
+        await until(is_so)
+
+    async def until_failed(self, topic: str, *words: str, partition: int = 0) -> None:
+        """Wait until a partition is FAILED with these words in its error, in one look.
+
+        It is tried again: what was told of it a moment ago may have passed.
+        """
+
+        async def is_so() -> bool:
+            found = (await describe(self.destination)).get((topic, partition))
+            error = "" if found is None else found.error_message or ""
+            is_failed = found is not None and found.state_value == "FAILED"
+            return is_failed and all(word in error for word in words)
 
         await until(is_so)
 

@@ -23,9 +23,9 @@ async def command(broker: LocalBroker, *arguments: str) -> Ran:
     return await asyncio.to_thread(run_command, [*at, *arguments])
 
 
-async def verified(broker: LocalBroker) -> tuple[int, dict[str, Any]]:
+async def verified(broker: LocalBroker, *arguments: str) -> tuple[int, dict[str, Any]]:
     """Verify; give the exit code and what was found of the one partition."""
-    ran = await command(broker, "--verify", "--json")
+    ran = await command(broker, "--verify", "--json", *arguments)
     assert ran.out, ran.err
     (found,) = json.loads(ran.out)["partitions"]
     return ran.code, found
@@ -45,6 +45,24 @@ async def until_range(broker: LocalBroker, of: tuple[str, int], start: int, end:
         return log is not None and (log.start, log.end) == (start, end)
 
     await until(is_so)
+
+
+async def until_held(pair: Pair, topic: str, witness: str) -> None:
+    """Write to a throttled topic until nothing of it comes any more.
+
+    The witness is not throttled, and fetched by the same requests: what was written to it comes by
+    an answer that was given later than the record before it was written.
+    """
+    held = TopicPartition(TopicName(topic), 0)
+
+    async def is_held() -> bool:
+        before = log_of(pair.destination, held).end
+        await pair.produce(topic)
+        await pair.produce(witness)
+        await pair.until_level(witness)
+        return bool(log_of(pair.destination, held).end == before)
+
+    await until(is_held)
 
 
 async def set_config(pair: Pair, of: ResourceKind, name: str, key: str, value: str) -> None:

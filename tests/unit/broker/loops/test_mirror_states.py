@@ -250,8 +250,7 @@ async def test_a_loop_is_seen_and_failback_follows_once_the_other_way_is_stopped
         config = {"bootstrap.servers": str(pair.destination.address), **QUICK_MIRROR}
         await create_mirror(pair.source, "m", config)
         assert not any(topic.error_code for topic in (await back.start("t")).topics)
-        await back.until_state("FAILED", "t")
-        assert "Detected mirror loop" in ((await back.describe("t")).error_message or "")
+        await back.until_failed("t", "Detected mirror loop")
         await pair.stop("t")
         await pair.until_state("STOPPED", "t")
         assert not (await pair.destination.produce("t", batch(1))).error_code
