@@ -65,7 +65,7 @@ async def plan_stop(cluster: Cluster, options: argparse.Namespace) -> int:
             source = await stack.enter_async_context(source_of(mirror, options))
         except CliError as error:
             trouble = f"The source cannot be asked, so these are the last known figures: {error}"
-            made = StopPlan(options.mirror, here.plans({}), troubles=(trouble,))
+            made = StopPlan(options.mirror, here.plans({}), None, None, troubles=(trouble,))
         else:
             made = await _with_source(cluster, source, mirror, here)
     made.write(sys.stdout, as_json=options.json)
@@ -77,8 +77,8 @@ async def _with_source(
 ) -> StopPlan:
     there: dict[Place, Bounds | str] = {}
     troubles: list[str] = []
-    groups: list[GroupChange] = []
-    configs: list[ConfigDifference] = []
+    groups: list[GroupChange] | None = None
+    configs: list[ConfigDifference] | None = None
     try:
         there = await bounds_of(source, _places_of(here.rows))
         troubles += [
@@ -87,9 +87,12 @@ async def _with_source(
         ]
     except (CliError, ApiError) as error:
         troubles.append(f"The source's offsets are not known: {error}")
-    mirrored = {of: at for of, at in here.bounds.items() if isinstance(at, Bounds)}
+    mirrored, held = (
+        {of: at for of, at in bounds.items() if isinstance(at, Bounds)}
+        for bounds in (here.bounds, there)
+    )
     try:
-        groups = await group_changes(cluster, source, mirror.mirror_name, mirrored)
+        groups = await group_changes(cluster, source, mirror.mirror_name, mirrored, held)
     except (CliError, ApiError) as error:
         troubles.append(f"Group offsets could not be compared: {error}")
     try:

@@ -20,13 +20,12 @@ from twinlog.cli.mirror_asking import (
 )
 from twinlog.cli.mirror_tables import PartitionRow
 from twinlog.cli.progress import ProgressBar
-from twinlog.cli.verdicts import DIFFERENT, Verdict, VerifyView
+from twinlog.cli.verdicts import DIFFERENT, STOPPED_STATES, Verdict, VerifyView
 from twinlog.model.errors import ApiError
 from twinlog.wire.messages.mirrors import ListedMirror
 
 AT_ONCE_MAX: Final = 4
 STOPPED: Final = "STOPPED"
-STOPPED_STATES: Final = ("STOPPING", STOPPED)
 NOT_HERE_YET: Final = "the source has this partition, and it is not mirrored yet"
 CLEANUP_POLICY: Final = "cleanup.policy"
 COMPACTED: Final = (

@@ -191,8 +191,9 @@ class StopPlan:
 
     mirror: str
     partitions: Sequence[PartitionPlan]
-    groups: Sequence[GroupChange] = ()
-    configs: Sequence[ConfigDifference] = ()
+    groups: Sequence[GroupChange] | None = ()
+    """None if they could not be looked at, as with the settings."""
+    configs: Sequence[ConfigDifference] | None = ()
     troubles: Sequence[str] = ()
     """What could not be looked at as a whole: the source, its groups, its settings."""
     acls: AclDifference = AclDifference()  # noqa: RUF009 - it is frozen
@@ -202,7 +203,8 @@ class StopPlan:
         """Whether it is known that a stop would lose nothing and leave nothing out of step."""
         return (
             all(each.is_lossless for each in self.partitions)
-            and not self.groups
+            and self._group_loss_count == 0
+            and self.configs is not None
             and not self.configs
             and not self.troubles
             and not self.acls.is_loss
@@ -218,8 +220,8 @@ class StopPlan:
         rows = [_cells(topic, plans) for topic, plans in self._by_topic().items()]
         write_table(fitted(HEADINGS, rows), rows, out)
         lines = [line for plan in self.partitions for line in plan.lines()]
-        lines += [str(change) for change in self.groups]
-        lines += [str(difference) for difference in self.configs]
+        lines += [str(change) for change in self.groups or ()]
+        lines += [str(difference) for difference in self.configs or ()]
         lines += self.acls.lines()
         for line in lines[:LINES_MAX]:
             out.write(f"{line}\n")
@@ -243,10 +245,14 @@ class StopPlan:
                 }
                 for topic, plans in self._by_topic().items()
             ],
-            "groups": [change.as_json() for change in self.groups],
-            "configs": [difference.as_json() for difference in self.configs],
+            "groups": _all_as_json(self.groups),
+            "configs": _all_as_json(self.configs),
             "acls": self.acls.as_json(),
         }
+
+    @property
+    def _group_loss_count(self) -> int | None:
+        return None if self.groups is None else sum(change.is_loss for change in self.groups)
 
     def _by_topic(self) -> Mapping[str, list[PartitionPlan]]:
         found: dict[str, list[PartitionPlan]] = {}
@@ -257,19 +263,31 @@ class StopPlan:
     def _sum(self) -> str:
         if self.is_lossless:
             return f"Stopping mirror {self.mirror} now would lose nothing. Nothing was changed."
-        records = _sum_of(plan.records for plan in self.partitions)
+        lost = _number(_sum_of(plan.records for plan in self.partitions), "record")
         transactions = _transaction_count(self.partitions)
-        lost = "an unknown number of records" if records is None else f"{records} record(s)"
-        as_known = (
-            ""
-            if all(plan.source_end is not None for plan in self.partitions)
-            else " as far as the mirror last knew"
-        )
+        groups = _number(self._group_loss_count, "group offset")
+        settings = _number(None if self.configs is None else len(self.configs), "setting")
         return (
-            f"Stopping mirror {self.mirror} now would lose {lost}{as_known} and abort "
-            f"{transactions} transaction(s); {len(self.groups)} group offset(s) and "
-            f"{len(self.configs)} setting(s) differ. Nothing was changed."
+            f"Stopping mirror {self.mirror} now would lose {lost}{self._as_known()} and abort "
+            f"{transactions} transaction(s); {groups} and {settings} differ. Nothing was changed."
         )
+
+    def _as_known(self) -> str:
+        """Say of when the count of records is, if it is not of now."""
+        dark = [plan for plan in self.partitions if plan.source_end is None]
+        if not dark:
+            return ""
+        lag_ms = _lag_ms(dark)
+        level = "" if lag_ms is None else f" (it was level {lag_ms / 1_000:.1f} s ago)"
+        return f" as far as the mirror last knew{level}"
+
+
+def _number(count: int | None, what: str) -> str:
+    return f"an unknown number of {what}s" if count is None else f"{count} {what}(s)"
+
+
+def _all_as_json(found: Sequence[GroupChange | ConfigDifference] | None) -> list[Any] | None:
+    return None if found is None else [each.as_json() for each in found]
 
 
 def _transaction_count(plans: Iterable[PartitionPlan]) -> int:

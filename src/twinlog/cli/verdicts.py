@@ -12,6 +12,7 @@ from twinlog.cli.output import fitted, write_json, write_table
 EQUAL: Final = "EQUAL"
 DIFFERENT: Final = "DIFFERENT"
 NOT_COMPARED: Final = "NOT_COMPARED"
+STOPPED_STATES: Final = ("STOPPING", "STOPPED")
 HEADINGS: Final = ("TOPIC", "PARTITION", "FROM", "EQUAL-UP-TO", "BATCHES", "BYTES", "RESULT")
 
 
@@ -45,7 +46,14 @@ class Verdict:
         """EQUAL, DIFFERENT, or NOT_COMPARED: what is not known to be equal is told apart."""
         if self.comparison is not None and self.comparison.differences:
             return DIFFERENT
+        if self.only_at_source is not None and not self._is_stopped:
+            return DIFFERENT
         return EQUAL if self.comparison is not None and self.why is None else NOT_COMPARED
+
+    @property
+    def _is_stopped(self) -> bool:
+        """Whether its log has a life of its own by now, retention included."""
+        return self.row is not None and self.row.state in STOPPED_STATES
 
     def cells(self) -> tuple[object, ...]:
         """Give the row of the table."""
@@ -69,9 +77,10 @@ class Verdict:
         told = self._history()
         if self.only_at_source is not None:
             first, end = self.only_at_source
+            reason = " (deleted by retention, or lost)" if self._is_stopped else ""
             told.append(
                 f"{name} begins at {end} here, and at {first} at the source: offsets {first} to "
-                f"{end - 1} are not here (deleted by retention, or lost) and were not compared"
+                f"{end - 1} are not here{reason} and were not compared"
             )
         if found is not None:
             told += [f"{name} {difference}" for difference in found.differences]

@@ -33,6 +33,17 @@ def test_what_the_mirror_does_not_hold_is_clamped_to_its_ends() -> None:
     assert (lost.possible, lost.is_clamped, lost.is_out_of_step) == (10, True, True)
 
 
+def test_what_the_source_does_not_hold_either_is_clamped_there_as_well() -> None:
+    there = {("t", 0): Bounds(10, 50), ("t", 1): Bounds(0, 8)}
+    at_source = {("t", 0): 60, ("t", 1): 7}
+    gone, behind = changes_of("g", at_source, {("t", 0): 50, ("t", 1): 5}, MIRRORED, there)
+    assert (gone.possible_at_source, gone.is_loss) == (50, False)
+    assert str(gone).endswith("clamped to 50, where the source's own log ends")
+    assert (behind.possible_at_source, behind.is_loss) == (7, True)
+    assert replace(gone, here=40).is_loss
+    assert replace(gone, possible_at_source=None).is_loss
+
+
 def knows(broker: AnsweringBroker, offsets: dict[str, int]) -> None:
     """Have groups, each with an offset of t-0."""
     listed = tuple(groups.ListedGroup(group_id=name, protocol_type="consumer") for name in offsets)

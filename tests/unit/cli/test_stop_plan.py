@@ -62,11 +62,19 @@ def test_what_is_behind_is_counted_per_topic_and_told_per_partition() -> None:
 
 
 def test_without_the_source_the_last_known_figures_are_used_and_said_to_be() -> None:
-    plan = StopPlan("m", [PartitionPlan(row(), None, 100)], troubles=["The source is away"])
+    dark = [LEVEL, PartitionPlan(row(), None, 100)]
+    plan = StopPlan("m", dark, None, None, troubles=["The source is away"])
     lines = text_of(plan)
     assert lines[0] == "The source is away"
     assert lines[3] == "orders-0 is MIRRORING, 10 record(s) behind"
-    assert "would lose 10 record(s) as far as the mirror last knew and abort" in lines[4]
+    assert lines[4] == (
+        "Stopping mirror m now would lose 10 record(s) as far as the mirror last knew (it was "
+        "level 1.5 s ago) and abort 0 transaction(s); an unknown number of group offsets and an "
+        "unknown number of settings differ. Nothing was changed."
+    )
+    assert plan.as_json()["groups"] is plan.as_json()["configs"] is None
+    assert not StopPlan("m", [LEVEL], None).is_lossless
+    assert not StopPlan("m", [LEVEL], configs=None).is_lossless
     assert not StopPlan("m", [PartitionPlan(row(ends=(100, 100)), None, 100)]).is_lossless
 
 
@@ -124,6 +132,18 @@ def test_groups_settings_and_open_transactions_are_losses_too() -> None:
         "topic orders: retention.ms: retention.ms=5 at the source, the default here",
     ]
     assert "abort 1 transaction(s); 1 group offset(s) and 1 setting(s) differ" in lines[5]
+
+
+def test_a_group_that_the_source_itself_would_set_back_is_told_and_no_loss() -> None:
+    group = GroupChange("g", "orders", 0, 60, 70, 70, possible_at_source=70)
+    plan = StopPlan("m", [LEVEL], groups=[group])
+    assert plan.is_lossless
+    assert text_of(plan)[2:] == [
+        "group g on orders-0: 60 at the source, 70 here; clamped to 70, where the source's own "
+        "log begins",
+        "Stopping mirror m now would lose nothing. Nothing was changed.",
+    ]
+    assert plan.as_json()["groups"][0]["isLoss"] is False
 
 
 def test_of_many_lines_the_first_are_told() -> None:

@@ -112,10 +112,15 @@ def test_what_the_copy_lacks_at_its_beginning_is_told_unless_it_was_begun_there(
     lacking = Verdict("orders", 0, comparison, row=row, source_start=2)
     told = (
         "orders-0 begins at 5 here, and at 2 at the source: offsets 2 to 4 are not here "
-        "(deleted by retention, or lost) and were not compared"
+        "and were not compared"
     )
     assert told in text_of(lacking).splitlines()
+    assert lacking.result == DIFFERENT, "a mirror's log begins where the source's does"
+    stopped = replace(lacking, row=replace(row, state="STOPPED"))
+    assert stopped.result == EQUAL, "retention is its own by now"
+    assert "are not here (deleted by retention, or lost) and" in text_of(stopped)
     assert json.loads(text_of(lacking, as_json=True))["partitions"][0]["onlyAtSource"] == [2, 5]
     begun = replace(row, start=DescribedStart(spec="latest", offset=5, skipped_from=2, at_ms=0))
     assert replace(lacking, row=begun).only_at_source is None
+    assert replace(lacking, row=begun).result == EQUAL
     assert replace(lacking, source_start=5).only_at_source is None
