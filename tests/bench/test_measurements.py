@@ -30,7 +30,7 @@ def test_a_measurement_ends_with_its_table(command: str) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=500,
         check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr

@@ -38,7 +38,7 @@ NO_REQUESTS = {
 
 @contextmanager
 def connected(broker: TwinlogProcess) -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", broker.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", broker.port), timeout=60) as connection:
         yield connection
 
 

@@ -68,9 +68,9 @@ async def committed(broker: LocalBroker) -> tuple[ErrorCode, int | None]:
 
 async def find_coordinator(broker: LocalBroker) -> None:
     await broker.ask(FIND_COORDINATOR, FindCoordinatorRequest(coordinator_keys=("g",)))
-    for _ in range(1_000):
-        if (await committed(broker))[0] != LOADING:
-            return
+    async with asyncio.timeout(60):
+        while (await committed(broker))[0] == LOADING:
+            pass
 
 
 async def test_while_the_coordinator_loads_no_group_is_told_that_it_has_no_offset(
@@ -97,13 +97,13 @@ async def join(
 ) -> JoinGroupResponse:
     request = JoinGroupRequest(
         group_id="g",
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=20_000,
+        session_timeout_ms=60_000,
+        rebalance_timeout_ms=120_000,
         member_id=member_id,
         protocol_type="consumer",
         protocols=(JoinGroupProtocol(name="range", metadata=b""),),
     )
-    return await connection.call(JOIN_GROUP, request, timeout_s=20, version=version)
+    return await connection.call(JOIN_GROUP, request, timeout_s=120, version=version)
 
 
 async def sync(broker: LocalBroker, generation: int, member_id: str, *members: str) -> int:
@@ -119,11 +119,9 @@ async def sync(broker: LocalBroker, generation: int, member_id: str, *members: s
 async def until_heartbeat_says(
     broker: LocalBroker, code: ErrorCode, claim: HeartbeatRequest
 ) -> None:
-    for _ in range(1_000):
-        if (await broker.ask(HEARTBEAT, claim)).error_code == code:
-            return
-        await asyncio.sleep(0)
-    raise AssertionError(f"no heartbeat was answered with {code.name}")
+    async with asyncio.timeout(60):
+        while (await broker.ask(HEARTBEAT, claim)).error_code != code:
+            pass
 
 
 async def test_a_commit_that_meets_a_rebalance_is_answered_at_once(tmp_path: Path) -> None:
@@ -139,11 +137,11 @@ async def test_a_commit_that_meets_a_rebalance_is_answered_at_once(tmp_path: Pat
         await until_heartbeat_says(broker, ErrorCode.REBALANCE_IN_PROGRESS, beat)
 
         # The old generation may still say where it stands; that is what it is asked to do.
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             assert await commit(broker, 5, generation=1, member_id=first.member_id) == 0
         again, second = await asyncio.gather(join(broker.connection, first.member_id), joining)
         assert again.generation_id == second.generation_id == 2
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             stale = await commit(broker, 6, generation=1, member_id=first.member_id)
             early = await commit(broker, 6, generation=2, member_id=first.member_id)
         assert (stale, early) == (

@@ -21,12 +21,15 @@ _NOT_YET = {
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
 }
-_LOST = {KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT, KafkaError._TRANSPORT}
-# A broker that stood still for longer than its session is not there for its controller.
-_AWAY = KafkaError.INVALID_REPLICATION_FACTOR
+_LOST = {
+    KafkaError._TIMED_OUT,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError._TRANSPORT,
+    # No broker is there for its controller.
+    KafkaError.INVALID_REPLICATION_FACTOR,
+}
 _TIMEOUT_S = 120.0
 _ANSWER_S = 30.0
-_ATTEMPTS = 3
 
 
 class Broker(Protocol):
@@ -53,27 +56,30 @@ def create_topic(
     """Create a topic and return when the broker leads all of it."""
     admin = admin_of(broker)
     new = NewTopic(name, partitions, replicas, config=dict(config or {}))
-    deadline = time.monotonic() + _ANSWER_S
-    attempt = 0
+    deadline = time.monotonic() + _TIMEOUT_S
+    is_again = False
     while True:
         try:
             asked = admin.create_topics([new], operation_timeout=20.0, request_timeout=_ANSWER_S)
             asked[name].result(timeout=2 * _ANSWER_S)
         except KafkaException as error:
-            code = error.args[0].code()
+            why = error.args[0]
             # An answer may be lost while a broker is just coming up; what it did then stands.
-            if code == KafkaError.TOPIC_ALREADY_EXISTS and attempt > 0:
+            if why.code() == KafkaError.TOPIC_ALREADY_EXISTS and is_again:
                 break
-            if code == _AWAY and time.monotonic() < deadline:
-                time.sleep(0.2)
-                continue
-            attempt += 1
-            if code not in _LOST or attempt == _ATTEMPTS:
+            if not _may_pass(why) or time.monotonic() > deadline:
                 raise
+            is_again = True
+            time.sleep(0.2)
         else:
             break
     for partition in range(partitions):
         offsets_of(broker, name, partition)
+
+
+def _may_pass(why: KafkaError) -> bool:
+    """Whether an answer is lost, or a broker stood still for longer than its own session."""
+    return why.code() in _LOST or "KeeperErrorCode = Session expired" in why.str()
 
 
 def delete_records(broker: Broker, topic: str, partition: int, *, before: int) -> None:

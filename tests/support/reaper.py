@@ -41,7 +41,7 @@ class Reaper:
         """End as if this process had ended: what is still watched is killed."""
         assert self._shell.stdin is not None
         self._shell.stdin.close()
-        self._shell.wait(timeout=10)
+        self._shell.wait(timeout=60)
 
     def _say(self, line: str) -> None:
         assert self._shell.stdin is not None

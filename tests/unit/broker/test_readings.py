@@ -30,7 +30,7 @@ async def test_partitions_that_refuse_acks_all_are_told(tmp_path: Path) -> None:
     async with local_broker(tmp_path, TELLING) as broker:
         config = (TopicConfig(name="min.insync.replicas", value="2"),)
         topic = CreatableTopic(name="t", num_partitions=3, replication_factor=1, configs=config)
-        await broker.ask(CREATE_TOPICS, CreateTopicsRequest(topics=(topic,), timeout_ms=5_000))
+        await broker.ask(CREATE_TOPICS, CreateTopicsRequest(topics=(topic,), timeout_ms=60_000))
         await broker.make_topic("u")
         found = await metrics_of(broker)
         assert found[f"{REPLICAS}_partitioncount"] == found[f"{REPLICAS}_leadercount"] == 4
@@ -47,7 +47,7 @@ async def test_a_deleted_topic_has_no_series_and_stays_in_the_sum(tmp_path: Path
     async with local_broker(tmp_path, TELLING) as broker:
         await broker.make_topic("t")
         await broker.produce("t", batch(3))
-        gone = DeleteTopicsRequest(topics=(TopicToDelete(name="t"),), timeout_ms=5_000)
+        gone = DeleteTopicsRequest(topics=(TopicToDelete(name="t"),), timeout_ms=60_000)
         await broker.ask(DELETE_TOPICS, gone)
         found = await metrics_of(broker)
         assert found["kafka_server_brokertopicmetrics_messagesin_total"] == 3

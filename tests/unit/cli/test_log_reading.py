@@ -23,7 +23,7 @@ def with_cluster(broker: AnsweringBroker, act: Callable[[Cluster], Awaitable[T]]
 
     async def run() -> T:
         address = Address("127.0.0.1", broker.port)
-        cluster = Cluster((address,), named_by="it", client_id="t", timeout_ms=5_000)
+        cluster = Cluster((address,), named_by="it", client_id="t", timeout_ms=60_000)
         await cluster.connect()
         try:
             return await act(cluster)

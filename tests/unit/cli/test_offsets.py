@@ -15,7 +15,7 @@ from twinlog.wire.messages import group_offsets as messages
 
 async def connected(broker: AnsweringBroker) -> Cluster:
     client = Cluster(
-        (Address("127.0.0.1", broker.port),), named_by="it", client_id="t", timeout_ms=5_000
+        (Address("127.0.0.1", broker.port),), named_by="it", client_id="t", timeout_ms=60_000
     )
     await client.connect()
     return client

@@ -66,7 +66,7 @@ async def test_versions_are_agreed_with_new_brokers_and_with_old_ones(
     async with serving(broker), opened(broker.address) as connection:
         assert broker.asked == [(ApiKey.API_VERSIONS, version) for version in asked]
         assert connection.version_of(FETCH) == 10
-        response = await connection.call(FETCH, FETCH_NOTHING, timeout_s=5)
+        response = await connection.call(FETCH, FETCH_NOTHING, timeout_s=60)
         assert records_of(response) == b"10"
 
 
@@ -92,7 +92,7 @@ async def test_a_request_without_common_version_is_refused_and_both_ranges_named
     async with serving(broker), opened(broker.address) as connection:
         assert not connection.supports(FETCH)
         with pytest.raises(ApiError, match=r"FETCH: .* speaks 90-95, we speak 4-18") as failure:
-            await connection.call(FETCH, FETCH_NOTHING, timeout_s=5)
+            await connection.call(FETCH, FETCH_NOTHING, timeout_s=60)
         assert failure.value.code == ErrorCode.UNSUPPORTED_VERSION
         with pytest.raises(ApiError, match=r"METADATA: .* does not know it, we speak 0-13"):
             connection.version_of(METADATA)
@@ -103,7 +103,7 @@ async def test_a_version_can_be_asked_for() -> None:
     broker = ScriptedBroker()
     broker.on(FETCH, lambda request, version: fetched(b"%d" % version))
     async with serving(broker), opened(broker.address) as connection:
-        response = await connection.call(FETCH, FETCH_NOTHING, timeout_s=5, version=4)
+        response = await connection.call(FETCH, FETCH_NOTHING, timeout_s=60, version=4)
         assert records_of(response) == b"4"
 
 
@@ -119,10 +119,10 @@ async def test_records_of_an_answer_stay_as_they_are_while_somebody_holds_them()
     broker.on(FETCH, next_records)
     async with serving(broker), opened(broker.address) as connection:
         held = [
-            records_of(await connection.call(FETCH, FETCH_NOTHING, timeout_s=5)) for _ in range(5)
+            records_of(await connection.call(FETCH, FETCH_NOTHING, timeout_s=60)) for _ in range(5)
         ]
         pipelined = await asyncio.gather(
-            *[connection.call(FETCH, FETCH_NOTHING, timeout_s=5) for _ in range(5)]
+            *[connection.call(FETCH, FETCH_NOTHING, timeout_s=60) for _ in range(5)]
         )
         held += [records_of(response) for response in pipelined]
         assert all(isinstance(records, memoryview) for records in held)
@@ -144,7 +144,7 @@ async def test_an_answer_that_cannot_be_read_closes_the_connection() -> None:
         opened(Address("127.0.0.1", listener.port)) as connection,
     ):
         with pytest.raises(PeerUnavailable, match="broke the protocol: MetadataResponse v13"):
-            await connection.call(METADATA, MetadataRequest(topics=None), timeout_s=5)
+            await connection.call(METADATA, MetadataRequest(topics=None), timeout_s=60)
         assert not connection.is_open
 
 
@@ -152,12 +152,12 @@ async def test_a_port_where_nobody_listens_is_said_to_be_so() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
     with pytest.raises(PeerUnavailable, match=rf"127\.0\.0\.1:{port}: cannot connect: .*refused"):
-        await BrokerConnection.open(Address("127.0.0.1", port), "test", timeout_s=5)
+        await BrokerConnection.open(Address("127.0.0.1", port), "test", timeout_s=60)
 
 
 async def test_a_host_that_does_not_exist_is_said_to_be_so() -> None:
     with pytest.raises(PeerUnavailable, match=r"nowhere\.invalid:9092: unknown host"):
-        await BrokerConnection.open(Address("nowhere.invalid", 9092), "test", timeout_s=10)
+        await BrokerConnection.open(Address("nowhere.invalid", 9092), "test", timeout_s=240)
 
 
 async def test_a_peer_that_accepts_and_says_nothing_is_given_up() -> None:
@@ -170,7 +170,7 @@ async def test_a_peer_that_speaks_something_else_is_said_to_do_so() -> None:
     async with listening(echo) as listener:
         address = Address("127.0.0.1", listener.port)
         with pytest.raises(PeerUnavailable, match="broke the protocol"):
-            await BrokerConnection.open(address, "test", timeout_s=5)
+            await BrokerConnection.open(address, "test", timeout_s=60)
 
 
 async def test_a_peer_that_closes_on_every_version_may_expect_tls() -> None:
@@ -180,7 +180,7 @@ async def test_a_peer_that_closes_on_every_version_may_expect_tls() -> None:
     async with listening(close) as listener:
         address = Address("127.0.0.1", listener.port)
         with pytest.raises(PeerUnavailable, match="ApiVersions; does it expect TLS"):
-            await BrokerConnection.open(address, "test", timeout_s=5)
+            await BrokerConnection.open(address, "test", timeout_s=60)
 
 
 async def test_a_peer_that_closes_on_the_first_request_may_expect_a_login() -> None:
@@ -197,7 +197,7 @@ async def test_a_peer_that_closes_on_the_first_request_may_expect_a_login() -> N
         opened(Address("127.0.0.1", listener.port)) as connection,
     ):
         with pytest.raises(PeerUnavailable, match=r"on the first request; does it expect SASL\?"):
-            await connection.call(FETCH, FETCH_NOTHING, timeout_s=5)
+            await connection.call(FETCH, FETCH_NOTHING, timeout_s=60)
 
 
 async def test_a_peer_without_tls_is_said_to_have_none(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ async def test_a_peer_without_tls_is_said_to_have_none(tmp_path: Path) -> None:
     secured = Secured(ClientSecurity(tls=ClientTls(trusted)))
     async with serving(ScriptedBroker()) as broker:
         with pytest.raises(PeerUnavailable, match=r"in the TLS handshake; does it speak TLS\?"):
-            await BrokerConnection.open(broker.address, "test", timeout_s=5, secured=secured)
+            await BrokerConnection.open(broker.address, "test", timeout_s=60, secured=secured)
 
 
 async def test_localhost_is_found_on_whichever_address_listens() -> None:

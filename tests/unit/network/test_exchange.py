@@ -180,7 +180,7 @@ async def test_a_garbled_answer_closes_the_connection(answer: bytes, why: str) -
         exchanging(listener.port) as exchange,
     ):
         with pytest.raises(PeerUnavailable, match=f"broke the protocol: .*({why})"):
-            await ask(exchange, timeout_s=1)
+            await ask(exchange, timeout_s=60)
         assert not exchange.is_open
         assert not exchange.was_cut
 

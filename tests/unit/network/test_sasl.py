@@ -24,7 +24,7 @@ async def logged_in(
     secured = Secured(ClientSecurity(login=ClientLogin(mechanism, user, password)))
     async with serving(broker):
         connection = await BrokerConnection.open(
-            broker.address, "test", timeout_s=5, secured=secured
+            broker.address, "test", timeout_s=60, secured=secured
         )
         try:
             yield connection
@@ -53,7 +53,7 @@ async def refused(
     secured = Secured(ClientSecurity(login=ClientLogin(mechanism, user, password)))
     async with serving(broker):
         with pytest.raises(PeerUnavailable) as caught:
-            await BrokerConnection.open(broker.address, "test", timeout_s=5, secured=secured)
+            await BrokerConnection.open(broker.address, "test", timeout_s=60, secured=secured)
     return caught.value
 
 
@@ -115,5 +115,5 @@ async def test_one_refusal_is_enough_for_the_other_connections_that_would_try_th
     async with serving(broker):
         for _ in range(5):
             with pytest.raises(AuthenticationFailed, match="Invalid username or password"):
-                await BrokerConnection.open(broker.address, "test", timeout_s=5, secured=secured)
+                await BrokerConnection.open(broker.address, "test", timeout_s=60, secured=secured)
     assert [key for key, _ in broker.asked].count(ApiKey.SASL_AUTHENTICATE) == 1

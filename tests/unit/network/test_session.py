@@ -37,7 +37,7 @@ async def opened(broker: SaslBroker) -> AsyncIterator[BrokerConnection]:
     secured = Secured(ClientSecurity(login=ClientLogin("SCRAM-SHA-256", "me", "secret")))
     async with serving(broker):
         connection = await BrokerConnection.open(
-            broker.address, "test", timeout_s=5, secured=secured
+            broker.address, "test", timeout_s=60, secured=secured
         )
         try:
             yield connection
@@ -46,7 +46,7 @@ async def opened(broker: SaslBroker) -> AsyncIterator[BrokerConnection]:
 
 
 async def ask(connection: BrokerConnection) -> None:
-    await connection.call(METADATA, MetadataRequest(topics=()), timeout_s=5)
+    await connection.call(METADATA, MetadataRequest(topics=()), timeout_s=60)
 
 
 @pytest.fixture

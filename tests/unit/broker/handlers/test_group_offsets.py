@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -40,10 +41,11 @@ class Groups:
     async def wait_until_loaded(self) -> None:
         """Ask until the coordinator has loaded the group."""
         request = OffsetFetchRequest(groups=(OffsetFetchGroup(group_id="g", topics=None),))
-        for _ in range(1_000):
-            (group,) = (await self.broker.ask(OFFSET_FETCH, request, 9)).groups
-            if group.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                return
+        async with asyncio.timeout(60):
+            while True:
+                (group,) = (await self.broker.ask(OFFSET_FETCH, request, 9)).groups
+                if group.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                    return
 
     async def commit(self, version: int, offset: int, partition: int = 0, **more: Any) -> int:
         topic = OffsetCommitTopic(
@@ -209,6 +211,6 @@ async def test_offsets_of_no_group_cannot_be_deleted(
 
 async def test_a_deleted_topic_takes_its_offsets_with_it(groups: Groups) -> None:
     topic = TopicToDelete(name="t")
-    request = DeleteTopicsRequest(topics=(topic,), topic_names=("t",), timeout_ms=5_000)
+    request = DeleteTopicsRequest(topics=(topic,), topic_names=("t",), timeout_ms=60_000)
     await groups.broker.ask(DELETE_TOPICS, request)
     assert await groups.fetch(9, names_topics=False) == []

@@ -163,7 +163,7 @@ async def test_a_topic_is_deleted_once_its_stop_is_through_without_asking_twice(
     async with mirrored_pair(tmp_path) as pair:
         await mirroring(pair, "t")
         assert results(await pair.stop("t")) == {"t": 0}
-        request = DeleteTopicsRequest(topics=(TopicToDelete(name="t"),), timeout_ms=30_000)
+        request = DeleteTopicsRequest(topics=(TopicToDelete(name="t"),), timeout_ms=60_000)
         answer = await pair.destination.ask(DELETE_TOPICS, request)
         assert not answer.responses[0].error_code, answer
 
@@ -283,8 +283,8 @@ async def test_a_mirror_whose_topic_began_again_after_its_states_were_read_is_no
             known = await known_partitions(broker)
             start = StartMirrorTopicsRequest(mirror_name="m", include_patterns=("t",))
             stop = StopMirrorTopicsRequest(mirror_name="m", topics=(), patterns=("t",))
-            assert results(await another.call(START_MIRROR_TOPICS, start, timeout_s=20)) == {"t": 0}
-            assert results(await another.call(STOP_MIRROR_TOPICS, stop, timeout_s=20)) == {"t": 0}
+            assert results(await another.call(START_MIRROR_TOPICS, start, timeout_s=60)) == {"t": 0}
+            assert results(await another.call(STOP_MIRROR_TOPICS, stop, timeout_s=60)) == {"t": 0}
             return known
 
         with monkeypatch.context() as patched:

@@ -55,12 +55,12 @@ def wish(
 async def create(
     broker: LocalBroker, *wishes: CreatableTopic, version: int | None = None, **fields: Any
 ) -> tuple[CreatedTopic, ...]:
-    request = CreateTopicsRequest(topics=wishes, timeout_ms=5_000, **fields)
+    request = CreateTopicsRequest(topics=wishes, timeout_ms=60_000, **fields)
     return (await broker.ask(CREATE_TOPICS, request, version)).topics
 
 
 async def delete(broker: LocalBroker, *topics: TopicToDelete) -> tuple[DeletedTopic, ...]:
-    request = DeleteTopicsRequest(topics=topics, timeout_ms=5_000)
+    request = DeleteTopicsRequest(topics=topics, timeout_ms=60_000)
     return (await broker.ask(DELETE_TOPICS, request)).responses
 
 
@@ -134,9 +134,9 @@ async def test_what_cannot_be_is_refused_and_the_rest_is_made(tmp_path: Path) ->
 async def test_of_two_names_that_collide_asked_for_at_once_one_is_made(tmp_path: Path) -> None:
     async with local_broker(tmp_path) as broker:
         other = await broker.another_connection()
-        request = CreateTopicsRequest(topics=(wish("a_b"),), timeout_ms=5_000)
+        request = CreateTopicsRequest(topics=(wish("a_b"),), timeout_ms=60_000)
         (one,), two = await asyncio.gather(
-            create(broker, wish("a.b")), other.call(CREATE_TOPICS, request, timeout_s=10)
+            create(broker, wish("a.b")), other.call(CREATE_TOPICS, request, timeout_s=60)
         )
         assert sorted(codes([one, *two.topics])) == ["INVALID_TOPIC_EXCEPTION", "NONE"]
         await other.close()
@@ -194,7 +194,7 @@ async def test_topics_go_by_name_and_by_id_with_their_data(tmp_path: Path) -> No
 async def test_the_oldest_delete_names_its_topics(tmp_path: Path) -> None:
     async with local_broker(tmp_path) as broker:
         await create(broker, wish("a"))
-        request = DeleteTopicsRequest(topic_names=("a", "none"), timeout_ms=1_000)
+        request = DeleteTopicsRequest(topic_names=("a", "none"), timeout_ms=60_000)
         answer = await broker.ask(DELETE_TOPICS, request, 1)
         assert codes(answer.responses) == ["NONE", "UNKNOWN_TOPIC_OR_PARTITION"]
 
@@ -247,7 +247,7 @@ async def test_topics_grow(tmp_path: Path) -> None:
             answer = await broker.ask(
                 CREATE_PARTITIONS,
                 CreatePartitionsRequest(
-                    topics=topics, timeout_ms=1_000, validate_only=validate_only
+                    topics=topics, timeout_ms=60_000, validate_only=validate_only
                 ),
             )
             assert codes(answer.results) == [
@@ -342,7 +342,7 @@ async def trim(
 ) -> tuple[str, int]:
     asked = DeleteRecordsPartition(partition_index=0, offset=offset)
     request = DeleteRecordsRequest(
-        topics=(DeleteRecordsTopic(name=name, partitions=(asked,)),), timeout_ms=1_000
+        topics=(DeleteRecordsTopic(name=name, partitions=(asked,)),), timeout_ms=60_000
     )
     answer = await broker.ask(DELETE_RECORDS, request, version)
     partition = answer.topics[0].partitions[0]

@@ -76,7 +76,7 @@ async def test_a_watch_that_missed_changes_reads_them_all(tmp_path: Path) -> Non
     for index in range(WATCH_QUEUE_BATCHES_MAX + 10):
         await world.store.transact((), _writes(index))
     watching = asyncio.ensure_future(world.watch.run())
-    await world.facts.wait_until(lambda: bool(world.facts.image.cluster_id), timeout_s=10)
+    await world.facts.wait_until(lambda: bool(world.facts.image.cluster_id), timeout_s=60)
     assert world.partitions.find(TopicPartition(TOPIC.name, 0)) is not None
     await other.load()
     assert other.image == world.facts.image

@@ -50,10 +50,10 @@ class World:
         )
 
     async def get(self, key: str) -> bytes | None:
-        return await self.loop.run(key, lambda shard, _: shard.get(key.encode()), timeout_s=5)
+        return await self.loop.run(key, lambda shard, _: shard.get(key.encode()), timeout_s=60)
 
     async def wait(self, key: str) -> bytes | None:
-        return await self.loop.run(key, lambda shard, _: shard.wait(), timeout_s=5)
+        return await self.loop.run(key, lambda shard, _: shard.wait(), timeout_s=60)
 
 
 @pytest.fixture
@@ -185,10 +185,10 @@ async def test_who_waits_is_sent_away_when_leadership_is_lost(world: World) -> N
 
 async def test_what_is_led_now_is_kept_and_the_rest_let_go(world: World) -> None:
     world.load()
-    await world.loop.run_everywhere(lambda shard, _: shard.put(b"k", b"v"), timeout_s=5)
+    await world.loop.run_everywhere(lambda shard, _: shard.put(b"k", b"v"), timeout_s=60)
     made_again = MemoryStateLog(TopicPartition(TOPIC, 1))
     world.loop.keep([world.logs[0], made_again])
-    found = await world.loop.run_everywhere(lambda shard, _: shard.get(b"k"), timeout_s=5)
+    found = await world.loop.run_everywhere(lambda shard, _: shard.get(b"k"), timeout_s=60)
     assert found == [b"v", None]
 
 
@@ -219,7 +219,7 @@ async def test_all_loaded_shards_are_told_something(
 
 async def test_a_command_can_be_run_on_every_shard(world: World) -> None:
     world.load()
-    replies = await world.loop.run_everywhere(lambda shard, _: shard.put(b"k", b"v"), timeout_s=5)
+    replies = await world.loop.run_everywhere(lambda shard, _: shard.put(b"k", b"v"), timeout_s=60)
     assert replies == ["put"] * COUNT
 
 
@@ -227,15 +227,15 @@ async def test_a_command_for_every_shard_is_refused_while_one_loads(world: World
     world.fill()
     world.loop.lead(world.logs[0])
     with pytest.raises(ApiError):
-        await world.loop.run_everywhere(lambda shard, _: shard.get(b"k"), timeout_s=5)
+        await world.loop.run_everywhere(lambda shard, _: shard.get(b"k"), timeout_s=60)
 
 
 async def test_a_shard_that_is_not_here_yet_is_not_taken_for_an_empty_one(world: World) -> None:
     world.led_count = COUNT
     with pytest.raises(ApiError, match="0 of 4 partitions of __state are here yet"):
-        await world.loop.run_everywhere(lambda shard, _: shard.get(b"k"), timeout_s=5)
+        await world.loop.run_everywhere(lambda shard, _: shard.get(b"k"), timeout_s=60)
     world.load()
-    told = await world.loop.run_everywhere(lambda shard, _: shard.get(b"k"), timeout_s=5)
+    told = await world.loop.run_everywhere(lambda shard, _: shard.get(b"k"), timeout_s=60)
     assert told == [None] * COUNT
 
 
@@ -244,7 +244,7 @@ async def set_timer(world: World, name: str, at_ms: int) -> None:
         shard.timers.set(name, at_ms)
         return shard.get(b"")
 
-    await world.loop.run("k", command, timeout_s=5)  # type: ignore[arg-type]
+    await world.loop.run("k", command, timeout_s=60)  # type: ignore[arg-type]
 
 
 async def test_deadlines_fire_when_they_pass(world: World) -> None:
@@ -356,7 +356,7 @@ async def test_each_of_them_has_its_own_reply_and_its_own_refusal(patient: World
         written = tasks.create_task(patient.put("k", b"v"))
         read = tasks.create_task(patient.get("k"))
         refused = asyncio.get_running_loop().create_task(
-            patient.loop.run("k", lambda shard, _: shard.refuse(), timeout_s=5)
+            patient.loop.run("k", lambda shard, _: shard.refuse(), timeout_s=60)
         )
     assert (written.result(), read.result()) == ("put", b"v")
     assert await code_of(refused) is ErrorCode.INVALID_REQUEST
@@ -394,7 +394,7 @@ async def test_what_is_asked_everywhere_comes_after_all_that_was_gathered(patien
     async with asyncio.TaskGroup() as tasks:
         writing = tasks.create_task(patient.put("k", b"v"))
         await asyncio.sleep(0)
-        found = await patient.loop.run_everywhere(lambda shard, _: shard.get(b"k"), timeout_s=5)
+        found = await patient.loop.run_everywhere(lambda shard, _: shard.get(b"k"), timeout_s=60)
         assert b"v" in found
     assert writing.result() == "put"
 
@@ -422,7 +422,7 @@ async def test_a_fault_that_nobody_foresaw_leaves_nobody_waiting(
         raise KeyError("unforeseen")
 
     loop = asyncio.get_running_loop()
-    stumbling = loop.create_task(patient.loop.run("k", stumble, timeout_s=5))
+    stumbling = loop.create_task(patient.loop.run("k", stumble, timeout_s=60))
     other = loop.create_task(patient.put("k", b"v"))
     assert await code_of(stumbling) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert await code_of(other) is ErrorCode.UNKNOWN_SERVER_ERROR

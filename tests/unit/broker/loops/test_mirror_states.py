@@ -180,7 +180,7 @@ async def test_a_look_while_partitions_are_being_opened_leaves_none_of_them_out(
         topics = tuple(
             CreatableTopic(name=n, num_partitions=2, replication_factor=1) for n in names
         )
-        await pair.source.ask(CREATE_TOPICS, CreateTopicsRequest(topics=topics, timeout_ms=5_000))
+        await pair.source.ask(CREATE_TOPICS, CreateTopicsRequest(topics=topics, timeout_ms=60_000))
         looking = asyncio.ensure_future(look_all_the_time())
         boards[0].nudge("m")
         try:

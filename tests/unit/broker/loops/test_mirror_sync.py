@@ -97,7 +97,7 @@ async def test_new_topics_that_the_patterns_want_are_found_and_partitions_grow(
             await pair.make_topic(name)
         await pair.until_state("MIRRORING", "a1")
         grown = CreatePartitionsTopic(name="a1", count=3)
-        request = CreatePartitionsRequest(topics=(grown,), timeout_ms=5_000)
+        request = CreatePartitionsRequest(topics=(grown,), timeout_ms=60_000)
         assert not (await pair.source.ask(CREATE_PARTITIONS, request)).results[0].error_code
         await pair.until_state("MIRRORING", "a1", 2)
         await pair.produce("a1", 2, partition=2)
@@ -172,7 +172,7 @@ async def test_a_topic_that_is_deleted_at_the_source_stays_here_and_is_failed(
         await pair.start("t")
         await pair.until_level("t")
         kept = pair.bytes_of(pair.destination, "t")
-        gone = DeleteTopicsRequest(topics=(TopicToDelete(name="t"),), timeout_ms=5_000)
+        gone = DeleteTopicsRequest(topics=(TopicToDelete(name="t"),), timeout_ms=60_000)
         await pair.source.ask(DELETE_TOPICS, gone)
         await pair.until_failed("t", "deleted at the source")
         await pair.make_topic("t")
@@ -221,7 +221,7 @@ async def test_a_topic_that_cannot_grow_is_told_and_holds_up_no_other(
         await pair.start("a", "b")
         grown = tuple(CreatePartitionsTopic(name=name, count=2) for name in ("a", "b"))
         await pair.source.ask(
-            CREATE_PARTITIONS, CreatePartitionsRequest(topics=grown, timeout_ms=5_000)
+            CREATE_PARTITIONS, CreatePartitionsRequest(topics=grown, timeout_ms=60_000)
         )
         await pair.until_state("MIRRORING", "b", 1)
         await until_told(pair, "a: no more")

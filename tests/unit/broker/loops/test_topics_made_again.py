@@ -14,7 +14,7 @@ NEVER = {"mirror.metadata.refresh.interval.ms": "0"}
 
 
 async def made_again(pair: Pair, retention_ms: str = "3333") -> None:
-    gone = DeleteTopicsRequest(topics=(TopicToDelete(name="t"),), timeout_ms=5_000)
+    gone = DeleteTopicsRequest(topics=(TopicToDelete(name="t"),), timeout_ms=60_000)
     await pair.source.ask(DELETE_TOPICS, gone)
     await pair.make_topic("t", retention_ms=retention_ms)
     await pair.produce("t", 2)

@@ -80,7 +80,7 @@ async def test_offsets_of_a_topic_that_the_source_deleted_stay_with_its_copy(
         await begun(Pair(source, here))
         await commit(source, "g", t=2, u=4)
         await until_committed(here, "g", t=2, u=4)
-        gone = DeleteTopicsRequest(topics=(TopicToDelete(name="t"),), timeout_ms=5_000)
+        gone = DeleteTopicsRequest(topics=(TopicToDelete(name="t"),), timeout_ms=60_000)
         await source.ask(DELETE_TOPICS, gone)
         await commit(source, "g", u=5)
         await until_committed(here, "g", t=2, u=5)
