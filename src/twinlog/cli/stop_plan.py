@@ -12,6 +12,8 @@ from twinlog.cli.mirror_tables import FAILED, PartitionRow
 from twinlog.cli.output import fitted, write_json, write_table
 
 MIRRORING: Final = "MIRRORING"
+UNPROVEN: Final = (FAILED, "LOG_ALIGNMENT", "EPOCH_FENCING", "ULE_RECOVERY")
+"""States in which as many records as the source has need not be the source's records."""
 LINES_MAX: Final = 50
 HEADINGS: Final = (
     "TOPIC",
@@ -117,7 +119,13 @@ class PartitionPlan:
             and self.records == 0
             and not self.transactions
             and self.trouble is None
+            and not self.is_unproven
         )
+
+    @property
+    def is_unproven(self) -> bool:
+        """Whether it is not known that what is here is the source's."""
+        return self.row.state in UNPROVEN
 
     def lines(self) -> list[str]:
         """Say what is to be known of it."""
@@ -267,9 +275,11 @@ class StopPlan:
         transactions = _transaction_count(self.partitions)
         groups = _number(self._group_loss_count, "group offset")
         settings = _number(None if self.configs is None else len(self.configs), "setting")
+        unproven = sum(plan.is_unproven for plan in self.partitions)
+        aside = f"{unproven} partition(s) do not follow the source; " if unproven else ""
         return (
             f"Stopping mirror {self.mirror} now would lose {lost}{self._as_known()} and abort "
-            f"{transactions} transaction(s); {groups} and {settings} differ. Nothing was changed."
+            f"{transactions} transaction(s); {aside}{groups} and {settings} differ. Nothing was changed."
         )
 
     def _as_known(self) -> str:

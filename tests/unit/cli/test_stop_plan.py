@@ -3,6 +3,8 @@
 import io
 import json
 
+import pytest
+
 from support.batches import batch
 from twinlog.cli.batch_comparison import Mark, piece_of
 from twinlog.cli.mirror_groups import GroupChange
@@ -57,8 +59,19 @@ def test_what_is_behind_is_counted_per_topic_and_told_per_partition() -> None:
         "orders-1 is MIRRORING, 20 record(s) behind",
         "orders-2 is FAILED, 30 record(s) behind: bad batch at 7",
         "Stopping mirror m now would lose 50 record(s) and abort 0 transaction(s); "
-        "0 group offset(s) and 0 setting(s) differ. Nothing was changed.",
+        "1 partition(s) do not follow the source; 0 group offset(s) and 0 setting(s) differ. Nothing was changed.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("state", "is_lossless"),
+    [("FAILED", False), ("LOG_ALIGNMENT", False), ("PAUSED", True), ("MIRRORING", True)],
+)
+def test_as_many_records_as_at_the_source_are_not_the_source_s_where_it_is_not_followed(
+    state: str, *, is_lossless: bool
+) -> None:
+    level = PartitionPlan(row(0, state), 100, 100)
+    assert StopPlan("m", [level]).is_lossless is is_lossless
 
 
 def test_without_the_source_the_last_known_figures_are_used_and_said_to_be() -> None:
