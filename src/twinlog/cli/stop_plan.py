@@ -279,7 +279,8 @@ class StopPlan:
         aside = f"{unproven} partition(s) do not follow the source; " if unproven else ""
         return (
             f"Stopping mirror {self.mirror} now would lose {lost}{self._as_known()} and abort "
-            f"{transactions} transaction(s); {aside}{groups} and {settings} differ. Nothing was changed."
+            f"{transactions} transaction(s); {aside}{groups} and {settings} differ. "
+            "Nothing was changed."
         )
 
     def _as_known(self) -> str:

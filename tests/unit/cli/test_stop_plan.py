@@ -59,7 +59,8 @@ def test_what_is_behind_is_counted_per_topic_and_told_per_partition() -> None:
         "orders-1 is MIRRORING, 20 record(s) behind",
         "orders-2 is FAILED, 30 record(s) behind: bad batch at 7",
         "Stopping mirror m now would lose 50 record(s) and abort 0 transaction(s); "
-        "1 partition(s) do not follow the source; 0 group offset(s) and 0 setting(s) differ. Nothing was changed.",
+        "1 partition(s) do not follow the source; 0 group offset(s) and 0 setting(s) differ. "
+        "Nothing was changed.",
     ]
 
 
