@@ -39,9 +39,9 @@ def start_line(row: PartitionRow, equal_from: int | None) -> str | None:
     return f"{line}; records {start.skipped_from} to {start.offset - 1} were never to be mirrored"
 
 
-def history_as_json(row: PartitionRow) -> dict[str, Any]:
-    """Give both as members of a JSON object."""
-    told = row.as_json()
+def history_as_json(row: PartitionRow | None) -> dict[str, Any]:
+    """Give both as members of a JSON object, also of what is not mirrored yet."""
+    told = {"start": None, "losses": []} if row is None else row.as_json()
     return {
         "start": told["start"],
         "gaps": [loss for loss in told["losses"] if loss["kind"] == GAP],

@@ -124,7 +124,7 @@ class Verdict:
             "deletedMeanwhile": [list(each) for each in found.skipped] if found else [],
             "why": self.why,
             "note": self.note,
-            **(history_as_json(self.row) if self.row else {}),
+            **history_as_json(self.row),
         }
 
 

@@ -73,6 +73,7 @@ def test_json_tells_the_same() -> None:
     )
     assert (told["mirror"], told["isEqual"]) == ("m", False)
     equal, differs, unknown = told["partitions"]
+    assert equal.keys() == unknown.keys() >= {"start", "gaps"}, "the same for what has no row yet"
     assert (equal["result"], equal["equalUpTo"], equal["mirroredEnd"]) == (EQUAL, 7, 7)
     assert differs["differences"][0]["offset"] == 4
     assert differs["differenceCount"] == 3
