@@ -33,11 +33,6 @@ def _fifty(text: str) -> list[bytes]:
     return [f"{text} {number}".encode() for number in range(GOOD)]
 
 
-def _row_of(mirror: Mirror, of: Partition) -> dict[str, object]:
-    (row,) = [row for row in mirror.describe() if (row["topic"], row["partition"]) == of]
-    return row
-
-
 def test_a_corrupt_batch_fails_its_partition_and_no_other_and_is_never_written(
     proxied: ProxiedKafka, twinlog: TwinlogProcess
 ) -> None:
@@ -51,15 +46,8 @@ def test_a_corrupt_batch_fails_its_partition_and_no_other_and_is_never_written(
     mirror = Mirror(twinlog, proxied.node, "lied-to")
     mirror.create(bootstrap_servers=proxied.proxy.bootstrap)
     mirror.start([bad[0], good[0]])
-    mirror.await_states([bad], "FAILED")
+    mirror.await_row(bad, "FAILED", str(GOOD), "CRC", destinationOffset=GOOD, lag=2)
     assert proxied.proxy.spoilt_count > 0
-
-    row = _row_of(mirror, bad)
-    error = str(row["errorMessage"])
-    assert str(GOOD) in error, error
-    assert "CRC" in error, error
-    assert row["destinationOffset"] == GOOD
-    assert row["lag"] == 2
     kept = list(batches_of(twinlog.partition_folder(*bad)))
     assert kept[-1].last_offset == GOOD - 1
     assert not any(b"marker-of-the-spoilt" in batch.content for batch in kept)
@@ -67,7 +55,7 @@ def test_a_corrupt_batch_fails_its_partition_and_no_other_and_is_never_written(
     _produce(proxied.node, good[0], *_fifty("more"))
     mirror.await_caught_up([good])
     mirror.assert_equal([good])
-    assert mirror.states()[good] == "MIRRORING"
+    mirror.await_states([good], "MIRRORING")
 
     proxied.proxy.spoil(b"")
     mirror.await_caught_up([bad])
@@ -156,9 +144,7 @@ def test_a_topic_of_an_old_message_format_fails_and_says_so(
     mirror = Mirror(twinlog, kafka_2_1, "antiquary")
     mirror.create()
     mirror.start([of[0], other[0]])
-    mirror.await_states([of], "FAILED")
-    error = str(_row_of(mirror, of)["errorMessage"])
-    assert "magic 1" in error or "message format" in error, error
+    mirror.await_row(of, "FAILED", "message format")
     assert offsets_of(twinlog, *of) == (0, 0)
     mirror.await_caught_up([other])
 
@@ -169,9 +155,7 @@ def test_a_deleted_source_topic_fails_its_copy_which_stays(
     of = (fresh, 0)
     mirror = _mirrored(any_kafka, watchful, of)
     _delete(any_kafka, of[0])
-    mirror.await_states([of], "FAILED")
-    error = str(_row_of(mirror, of)["errorMessage"])
-    assert "deleted" in error, error
+    mirror.await_row(of, "FAILED", "deleted")
     assert offsets_of(watchful, *of) == (0, GOOD)
     mirror.stop([of[0]])
     mirror.await_states([of], "STOPPED")

@@ -91,7 +91,7 @@ def _move(groups: MovedGroups, clients: tuple[Client, ...]) -> None:
             != READ_AT_SOURCE
         ]
 
-    wait_until(lambda: not missing(), lambda: f"offsets are here of {missing()}", timeout_s=30)
+    wait_until(lambda: not missing(), lambda: f"offsets are here of {missing()}")
     mirror.stop(topics)
     mirror.await_states(partitions, "STOPPED")
 

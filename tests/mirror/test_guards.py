@@ -112,6 +112,8 @@ def test_the_source_grows_trims_and_configures_the_mirrored_topic(
     mirror.await_states([(fresh, 0)], "MIRRORING")
     admin = admin_of(kafka_4)
     _grow(admin, fresh)
+    # Producers that do not know of it yet would drop records for a partition that there is not.
+    assert offsets_of(kafka_4, fresh, 2) == (0, 0)
     producer = producer_of(kafka_4)
     for partition in range(3):
         for number in range(20):

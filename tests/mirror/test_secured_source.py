@@ -74,7 +74,6 @@ def await_error(mirror: Mirror, wanted: str) -> None:
     wait_until(
         lambda: wanted in errors_of(mirror) if wanted else not errors_of(mirror),
         lambda: f"the error is {wanted or 'none'}, not {errors_of(mirror)}",
-        timeout_s=60,
     )
 
 

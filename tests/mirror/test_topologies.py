@@ -38,7 +38,6 @@ def _await_offset(broker: TwinlogProcess, of: tuple[str, int], offset: int | Non
     wait_until(
         lambda: committed_offset(broker, GROUP, *of) == offset,
         lambda: f"{of} has {offset}, not {committed_offset(broker, GROUP, *of)}",
-        timeout_s=60.0,
     )
 
 
@@ -121,9 +120,7 @@ def test_a_loop_is_refused_and_mends_itself_when_the_other_way_is_stopped(tmp_pa
         write(a, of, "first")
         level(there, [of])
         back = mirror_started(a, b, "b-to-a", [of[0]])
-        back.await_states([of], "FAILED")
-        error = row_of(back, of)["errorMessage"]
-        assert error.startswith("Detected mirror loop for mirror a-to-b"), error
+        back.await_row(of, "FAILED", "Detected mirror loop for mirror a-to-b")
         there.await_states([of], "MIRRORING")
         # Being asked for has raised the leader epoch there, which the fetches learn of.
         wait_until(lambda: row_of(there, of)["errorMessage"] is None, "the mirror goes on")
