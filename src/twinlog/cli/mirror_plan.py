@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Final
@@ -57,14 +57,14 @@ async def plan_stop(cluster: Cluster, options: argparse.Namespace) -> int:
     """Print what a stop would lose now; 0 if that is nothing."""
     mirror = await mirror_called(cluster, options.mirror)
     topics = some_matching(mirror, options.topics)
-    rows = await described(cluster, options.mirror, topics)
-    # What is stopped already is not changed by another stop.
-    here = await _Here.look(cluster, [row for row in rows if row.state != STOPPED])
+    here = await _Here.look(cluster, options.mirror, topics)
     async with AsyncExitStack() as stack:
         try:
             source = await stack.enter_async_context(source_of(mirror, options))
         except CliError as error:
             trouble = f"The source cannot be asked, so these are the last known figures: {error}"
+            # One that hangs was waited for, and the lag has grown meanwhile.
+            here = await _Here.look(cluster, options.mirror, topics)
             made = StopPlan(options.mirror, here.plans({}), None, None, troubles=(trouble,))
         else:
             made = await _with_source(cluster, source, mirror, here)
@@ -145,7 +145,10 @@ class _Here:
         return sorted({row.topic for row in self.rows})
 
     @classmethod
-    async def look(cls, cluster: Cluster, rows: Sequence[PartitionRow]) -> "_Here":
+    async def look(cls, cluster: Cluster, mirror: str, topics: Collection[str]) -> "_Here":
+        # What is stopped already is not changed by another stop.
+        every = await described(cluster, mirror, topics)
+        rows = [row for row in every if row.state != STOPPED]
         places = _places_of(rows)
         bounds = await bounds_of(cluster, places)
         stable = await offsets_at(cluster, places, LATEST, isolation=READ_COMMITTED)

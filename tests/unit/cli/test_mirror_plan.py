@@ -135,11 +135,16 @@ def test_without_the_source_the_last_figures_are_told(mirrored: AnsweringBroker)
     )
     answer = mirrors.ListClusterMirrorsResponse(mirrors=(listed,))
     mirrored.on(mirrors.LIST_CLUSTER_MIRRORS, answer)
-    describes(mirrored, [partition_of("MIRRORING", source_offset=9, destination_offset=4)])
+    looks = [
+        partition_of("MIRRORING", source_offset=9, destination_offset=here, lag_ms=lag_ms)
+        for here, lag_ms in ((9, 0), (4, 12_000))
+    ]
+    describes(mirrored, *([one] for one in looks))
     ran = plan(mirrored)
     assert ran.code == 1
     assert ran.out.startswith("The source cannot be asked, so these are the last known figures: no")
     assert "orders-0 is MIRRORING, 5 record(s) behind" in ran.out
+    assert "(it was level 12.0 s ago)" in ran.out, "as it is after the source was waited for"
 
 
 def test_a_source_that_tells_nothing_of_groups_is_said_to(
