@@ -84,6 +84,14 @@ def test_what_an_operator_of_a_mirror_must_know_has_an_alert(family: str) -> Non
     assert any(f"twinlog_mirror_{family}" in rule["expr"] for rule in alert_rules())
 
 
+def test_a_loss_that_was_there_at_the_first_scrape_rings_as_well() -> None:
+    (rule,) = (rule for rule in alert_rules() if rule["alert"] == "TwinlogMirrorRecordsLost")
+    name = "twinlog_mirror_lost_records_total"
+    # A counter that is first seen above 0 has not increased, to Prometheus.
+    assert f"increase({name}[10m]) > 0 or " in rule["expr"]
+    assert f"({name} > 0 unless {name} offset 10m)" in rule["expr"]
+
+
 def test_the_rules_are_indented_as_yaml_wants_it() -> None:
     lines = (FOLDER / "alerts.yml").read_text().splitlines()
     for line in (line for line in lines if line.strip() and not line.lstrip().startswith("#")):
