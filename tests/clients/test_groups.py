@@ -17,7 +17,7 @@ from support.waiting import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
-SESSION_MS = 6000
+SESSION_MS = 60_000
 
 
 class Member:
@@ -144,7 +144,7 @@ def test_a_static_member_comes_back_without_a_rebalance(broker: Broker, fresh: s
 def poll_until(
     consumers: Sequence[confluent_kafka.Consumer], condition: Callable[[], bool]
 ) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline, [c.assignment() for c in consumers]
         for consumer in consumers:
@@ -159,8 +159,13 @@ def test_a_group_can_be_listed_described_and_deleted(broker: Broker, fresh: str)
     admin = admin_of(broker)
     listed = admin.list_consumer_groups().result(timeout=60)
     assert group in {each.group_id for each in listed.valid}
-    described = admin.describe_consumer_groups([group])[group].result(timeout=60)
-    assert (described.state.name, list(described.members)) == ("EMPTY", [])
+
+    def is_empty() -> bool:
+        described = admin.describe_consumer_groups([group])[group].result(timeout=60)
+        return (described.state.name, list(described.members)) == ("EMPTY", [])
+
+    # The last word of a member that leaves is not waited for.
+    wait_until(is_empty, f"nobody is left in {group}")
     asked = [confluent_kafka.ConsumerGroupTopicPartitions(group)]
     committed = admin.list_consumer_group_offsets(asked)[group].result(timeout=60)
     assert [(tp.topic, tp.partition, tp.offset) for tp in committed.topic_partitions] == [

@@ -49,7 +49,7 @@ def test_keys_values_headers_and_times_come_back_as_they_went(
     sent = [record(number) for number in range(60)]
     for number, each in enumerate(sent):
         producer.produce(fresh, timestamp=1_700_000_000_000 + number, **each)
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
     messages = read_all(broker, fresh, 60)
     assert [message.offset() for message in messages] == list(range(60))
     for number, (message, each) in enumerate(zip(messages, sent, strict=True)):
@@ -85,7 +85,7 @@ def test_offsets_are_found_by_time(broker: Broker, fresh: str) -> None:
     for number in range(100):
         producer.produce(fresh, b"x", timestamp=1_700_000_000_000 + 1000 * number)
         if number % 10 == 9:
-            producer.flush(30)
+            assert producer.flush(120) == 0
     consumer = confluent_kafka.Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "t"})
     try:
         for time_ms, offset in [
@@ -103,18 +103,18 @@ def test_offsets_are_found_by_time(broker: Broker, fresh: str) -> None:
 def test_topics_are_made_grown_described_and_deleted(broker: Broker, fresh: str) -> None:
     create_topic(broker, fresh, partitions=2, config={"retention.ms": "123456789"})
     admin = admin_of(broker)
-    admin.create_partitions([confluent_kafka.admin.NewPartitions(fresh, 5)])[fresh].result(20)
+    admin.create_partitions([confluent_kafka.admin.NewPartitions(fresh, 5)])[fresh].result(60)
     wait_until(
         lambda: len(admin.list_topics(fresh, timeout=60).topics[fresh].partitions) == 5,
         "the topic has five partitions",
     )
     resource = confluent_kafka.admin.ConfigResource("topic", fresh)
-    config = admin.describe_configs([resource])[resource].result(20)
+    config = admin.describe_configs([resource])[resource].result(60)
     assert config["retention.ms"].value == "123456789"
     assert not config["retention.ms"].is_default
     with pytest.raises(confluent_kafka.KafkaException, match="already exists"):
         create_topic(broker, fresh)
-    admin.delete_topics([fresh], operation_timeout=60)[fresh].result(30)
+    admin.delete_topics([fresh], operation_timeout=60)[fresh].result(90)
     wait_until(lambda: fresh not in admin.list_topics(timeout=60).topics, "the topic is gone")
 
 

@@ -22,6 +22,7 @@ from support.source_data import flush, producer_of
 from support.stopped_logs import Marker, markers_behind
 from support.transacting import transacting
 from support.twinlog_process import TwinlogProcess
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.cluster, pytest.mark.slow]
 
@@ -63,7 +64,7 @@ OPEN_TRANSACTIONS: Final = 2
 _TRANSACTION_TIMEOUT_MS: Final = 7_200_000
 
 
-@pytest.mark.timeout(60 + 10 * KILLS)
+@pytest.mark.timeout(600 + 30 * KILLS)
 def test_killed_at_random_moments_it_goes_on_where_its_log_ends(
     any_kafka: KafkaNode, tmp_path: Path
 ) -> None:
@@ -84,17 +85,19 @@ def test_killed_at_random_moments_it_goes_on_where_its_log_ends(
             transacting(any_kafka, topics[1], partitions=2) as transactions,
         ):
             mirror.await_more(partitions)
-            for _ in range(KILLS):
+            for number in range(KILLS):
                 before = _sizes(twinlog, partitions)
+                if number % 2:
+                    wait_until(lambda: _sizes(twinlog, partitions) > before, "more comes")  # noqa: B023
                 time.sleep(chance.uniform(0, 1.2))
                 twinlog.kill()
                 grown += _sizes(twinlog, partitions) > before
                 twinlog.start()
             mirror.await_more(partitions)
+            wait_until(lambda: transactions[0] > 10, "transactions come to an end")
         mirror.await_caught_up(partitions)
         mirror.assert_equal(partitions)
         mirror.await_states(partitions, "MIRRORING")
-        assert transactions[0] > 10
         for of in partitions:
             # Which transactions were aborted is known as well, whatever was recovered.
             assert visible_records(twinlog, *of) == visible_records(any_kafka, *of)
@@ -188,7 +191,7 @@ def test_a_stop_killed_at_every_step_in_turn_ends_stopped_with_nothing_repeated(
     for moment, _ in STEPS[1:]:
         # What an earlier life has done does not come again, so each counts from one.
         twinlog.die_at(moment)
-        deaths += twinlog.dies_after_start(within_s=2.0)
+        deaths += twinlog.dies_after_start(lambda: twinlog.tells(of, "STOPPED"))
     twinlog.start()
     _assert_stopped_once(undecided, of)
     assert deaths > len(STEPS) / 2, f"only {deaths} of {len(STEPS)} steps were its last"
@@ -211,10 +214,14 @@ def test_a_mirror_killed_at_each_step_of_its_start_in_turn_ends_equal(
         mirror.create()
         twinlog.die_at(START_STEPS[0])
         _ask_until_death(mirror, "--start", fresh)
+
+        def is_through() -> bool:
+            return twinlog.tells((fresh, 0), "MIRRORING", destination_offset=300)
+
         deaths = 1
         for moment in START_STEPS[1:]:
             twinlog.die_at(moment)
-            deaths += twinlog.dies_after_start(within_s=2.0)
+            deaths += twinlog.dies_after_start(is_through)
         twinlog.start()
         mirror.start([fresh])
         mirror.await_caught_up([(fresh, 0)])

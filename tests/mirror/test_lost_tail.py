@@ -83,7 +83,7 @@ def test_killed_around_every_cut_the_tail_is_saved_once_and_the_logs_end_equal(
         deaths = 1
         for moment in MOMENTS[1:]:
             here.die_at(moment)
-            deaths += here.dies_after_start(within_s=15.0)
+            deaths += here.dies_after_start()
             assert len(_tails(here)) == 1
         assert deaths == len(MOMENTS)
         here.start()

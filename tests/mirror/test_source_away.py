@@ -7,7 +7,7 @@ import pytest
 from support.cluster_admin import admin_of
 from support.kafka_node import KafkaNode
 from support.log_bytes import batches_of
-from support.mirror import Mirror, Partition, producing
+from support.mirror import Mirror, Partition, producing, twinlog_command
 from support.positions import leader_epochs
 from support.proxied_kafka import ProxiedKafka
 from support.source_data import flush, producer_of
@@ -16,12 +16,13 @@ from support.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.cluster, pytest.mark.slow]
 
-# A peer that says nothing is given up after these.
-IMPATIENT: Final = {
-    "request_timeout_ms": "2000",
-    "socket_timeout_ms": "1000",
-    "socket_connection_setup_timeout_ms": "1000",
+# A peer that says nothing is given up after these, and not before.
+PATIENT: Final = {
+    "request_timeout_ms": "600000",
+    "socket_timeout_ms": "600000",
+    "socket_connection_setup_timeout_ms": "600000",
 }
+IMPATIENT: Final = dict.fromkeys(PATIENT, "2000")
 
 
 def _produce(node: KafkaNode, topic: str, count: int) -> None:
@@ -32,13 +33,13 @@ def _produce(node: KafkaNode, topic: str, count: int) -> None:
 
 
 def _begun(
-    proxied: ProxiedKafka, twinlog: TwinlogProcess, topic: str
+    proxied: ProxiedKafka, twinlog: TwinlogProcess, topic: str, **settings: str
 ) -> tuple[Mirror, list[Partition]]:
     proxied.node.create_topic(topic, partitions=2)
     _produce(proxied.node, topic, 100)
     partitions = [(topic, 0), (topic, 1)]
     mirror = Mirror(twinlog, proxied.node, "persistent")
-    mirror.create(bootstrap_servers=proxied.proxy.bootstrap, **IMPATIENT)
+    mirror.create(bootstrap_servers=proxied.proxy.bootstrap, **settings)
     mirror.start([topic])
     mirror.await_caught_up(partitions)
     return mirror, partitions
@@ -87,12 +88,16 @@ def test_connections_cut_again_and_again_lose_and_repeat_nothing(
 def test_a_half_open_connection_is_given_up_and_mirroring_goes_on(
     proxied: ProxiedKafka, twinlog: TwinlogProcess, fresh: str
 ) -> None:
-    mirror, partitions = _begun(proxied, twinlog, fresh)
+    mirror, partitions = _begun(proxied, twinlog, fresh, **PATIENT)
+    settings = ",".join(f"{key.replace('_', '.')}={value}" for key, value in IMPATIENT.items())
+    at = ("configs", "--bootstrap-server", twinlog.bootstrap, "--entity-type", "cluster-mirrors")
+    done = twinlog_command(*at, "--entity-name", mirror.name, "--alter", "--add-config", settings)
+    assert done.exit_code == 0, done.stderr
     proxied.proxy.fall_silent()
     _produce(proxied.node, fresh, 60)
     wait_until(lambda: mirror.lag_of(partitions[0]) is not None, "the silence holds records back")
     proxied.proxy.heal()
-    mirror.await_caught_up(partitions, timeout_s=30)
+    mirror.await_caught_up(partitions)
     mirror.assert_equal(partitions)
     mirror.await_states(partitions, "MIRRORING")
 

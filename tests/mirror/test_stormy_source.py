@@ -103,8 +103,7 @@ class Storm:
                 self.faults.strike(fault)
             self.faults.heal()
         self.producers.end_transactions()
-        self._recover()
-        self.proof.await_level(self.partitions)
+        self.proof.await_level(self.partitions, self._recover)
         self.mirror.await_states(self.partitions, "MIRRORING")
         compacted = [of for of in self.partitions if of[0] == _TARGETS.compacted]
         self.proof.compare([of for of in self.partitions if of not in compacted])
@@ -114,13 +113,14 @@ class Storm:
         self.rounds += 1
         self._report()
 
-    def _recover(self) -> None:
-        """Decide as an operator does that the guarded topic shall follow its source, this once."""
-        failed = [of for of, state in self.mirror.states().items() if state == "FAILED"]
-        topics = {topic for topic, _ in failed}
-        for row in self.mirror.describe():
-            is_failed = (row["topic"], row["partition"]) in failed
-            assert not is_failed or "unclean" in str(row["errorMessage"]), row
+    def _recover(self) -> int:
+        """Decide as an operator does that the guarded topic shall follow its source, this once.
+
+        Gives how many partitions had failed.
+        """
+        failed = [row for row in self.mirror.describe() if row["state"] == "FAILED"]
+        topics = {str(row["topic"]) for row in failed}
+        assert all("unclean" in str(row["errorMessage"]) for row in failed), failed
         assert topics <= {"storm-guarded"}, f"{failed} cannot have lost anything unasked"
         for topic in topics:
             self._support(topic, is_supported=True)
@@ -128,6 +128,7 @@ class Storm:
             self.mirror.await_states(self.partitions, "MIRRORING")
             self._support(topic, is_supported=False)
         self.recovered += len(failed)
+        return len(failed)
 
     def _support(self, topic: str, *, is_supported: bool) -> None:
         where = ("configs", "--bootstrap-server", self.twinlog.bootstrap, "--alter")

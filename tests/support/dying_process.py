@@ -1,13 +1,17 @@
 """A twinlog broker in a process of its own that dies at a moment of the test's choice."""
 
+import asyncio
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from support.brokers import connected_to
+from support.mirrored_pair import describe
 from support.server_process import ServerDiedError, ServerProcess
 from support.twinlog_process import TwinlogProcess
 from support.waiting import wait_until
+from twinlog.wire.messages.mirrors import DescribedMirrorPartition
 
 _TESTS = Path(__file__).parents[1]
 
@@ -33,13 +37,9 @@ class DyingTwinlog(TwinlogProcess):
         written.write_text(f"{moment} {count}")
         written.replace(self._order)
 
-    def await_death(self, *, timeout_s: float = 30.0) -> None:
+    def await_death(self) -> None:
         """Return when it has died; it lives on at the next start."""
-        wait_until(
-            lambda: not self.server.is_running,
-            f"dies at {self._order.read_text()!r}",
-            timeout_s=timeout_s,
-        )
+        wait_until(lambda: not self.server.is_running, self._what)
         self.live_on()
         self.server.kill()
 
@@ -59,16 +59,39 @@ class DyingTwinlog(TwinlogProcess):
         self.server.kill()
         return True
 
-    def dies_after_start(self, *, within_s: float) -> bool:
-        """Start it and tell whether its moment came in that time; it is down afterwards anyhow."""
+    def dies_before(self, is_through: Callable[[], bool]) -> bool:
+        """Tell whether its moment comes before all is through; it lives on if it does not."""
+        wait_until(lambda: not self.server.is_running or is_through(), self._what)
+        # The last moments come just behind the sign that all is through.
+        return self.dies_within(2.0)
+
+    def dies_after_start(self, is_through: Callable[[], bool] = lambda: False) -> bool:
+        """Start it and tell whether its moment came so; it is down afterwards anyhow."""
         try:
             self.start()
-            self.await_death(timeout_s=within_s)
-        except (ServerDiedError, AssertionError) as end:
+        except ServerDiedError:
             self.live_on()
-            self.server.kill()
-            return isinstance(end, ServerDiedError)
-        return True
+            return True
+        has_died = self.dies_before(is_through)
+        self.server.kill()
+        return has_died
+
+    def tells(self, of: tuple[str, int], state: str, **fields: object) -> bool:
+        """Whether it lives and tells that of a mirrored partition; fields are the protocol's."""
+
+        async def ask() -> DescribedMirrorPartition | None:
+            async with connected_to(self.bootstrap) as broker:
+                return (await describe(broker)).get(of)
+
+        try:
+            told = asyncio.run(ask())
+        except OSError:
+            return False
+        wanted = {"state_value": state, **fields}
+        return told is not None and all(getattr(told, key) == wanted[key] for key in wanted)
+
+    def _what(self) -> str:
+        return f"dies at {self._order.read_text()!r}"
 
     def live_on(self) -> None:
         """Take the order to die back."""

@@ -1,6 +1,7 @@
 """Producers and a consumer group that stay at work, and everything they were promised."""
 
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -159,19 +160,12 @@ class LiveConsumer:
         try:
             count = 0
             while not self._ending.is_set():
-                message = self._consumer.poll(0.05)
-                if message is None:
-                    continue
-                error = message.error()
-                if error is None:
-                    self._took(message)
-                    count += 1
-                    if count % _COMMIT_EVERY == 0:
-                        self._commit(asynchronous=True)
-                elif error.code() not in _PASSING:
-                    raise AssertionError(f"consumer: {error.str()}")
+                count += self._take(self._consumer.poll(0.05))
+                if count >= _COMMIT_EVERY:
+                    self._commit(asynchronous=True)
+                    count = 0
             if self._commits_at_end:
-                self._commit(asynchronous=False)
+                self._commit_in_the_end()
         except BaseException as error:  # noqa: BLE001 - told to whoever ends the consumer
             self._error = error
         finally:
@@ -186,9 +180,17 @@ class LiveConsumer:
             if seen:
                 self.session.resumed[of][len(seen)] = self.session.committed.get(of, -1)
 
-    def _took(self, message: Any) -> None:
+    def _take(self, message: Any) -> int:
+        """Note what was read, if anything was; give how many records."""
+        if message is None:
+            return 0
+        error = message.error()
+        if error is not None:
+            assert error.code() in _PASSING, f"consumer: {error.str()}"
+            return 0
         of = (message.topic(), message.partition())
         self.session.consumed[of].append((message.offset(), message.value().decode()))
+        return 1
 
     def _commit(self, *, asynchronous: bool) -> None:
         offsets = [
@@ -201,11 +203,22 @@ class LiveConsumer:
         if asynchronous:
             self._consumer.commit(offsets=offsets, asynchronous=True)
             return
-        try:
-            self._consumer.commit(offsets=offsets, asynchronous=False)
-        except KafkaException as error:
-            raise AssertionError(f"the last commit: {error}") from error
+        self._consumer.commit(offsets=offsets, asynchronous=False)
         self._note(offsets)
+
+    def _commit_in_the_end(self) -> None:
+        """Commit, and again as long as this was too slow for its session and joins anew."""
+        deadline = time.monotonic() + _FLUSH_S
+        while True:
+            try:
+                self._commit(asynchronous=False)
+            except KafkaException as error:
+                is_passing = error.args[0].code() in _OUT_OF_GROUP
+                if not is_passing or time.monotonic() > deadline:
+                    raise AssertionError(f"the last commit: {error}") from error
+                self._take(self._consumer.poll(0.1))
+            else:
+                return
 
     def _committed(self, error: KafkaError | None, offsets: list[TopicPartition]) -> None:
         if error is None:
@@ -254,6 +267,12 @@ class LiveConsumer:
         return self.session
 
 
+# What a member meets that was too slow for its session, until it has joined anew.
+_OUT_OF_GROUP: Final = {
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.REBALANCE_IN_PROGRESS,
+}
 # What a consumer meets while its broker is away, and gets over by itself.
 _PASSING: Final = {
     KafkaError._TRANSPORT,

@@ -43,7 +43,7 @@ Response = TypeVar("Response")
 Of = tuple[str, int]
 
 MIRROR: Final = "fleet"
-TIMEOUT_S: Final = 120.0
+TIMEOUT_S: Final = 180.0
 PATIENCE_S: Final = 300.0
 POLL_S: Final = 0.01
 DESCRIBE_POLL_S: Final = 0.2
@@ -130,7 +130,7 @@ class Fleet:
         for name, indexes in topics.items():
             parts = tuple(ProducePartition(index=index, records=batch) for index in indexes)
             data = (ProduceTopic(name=name, partition_data=parts),)
-            request = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=data)
+            request = ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=data)
             answer = await self.ask(broker, PRODUCE, request, PRODUCE_VERSION)
             refused += [
                 (name, part.index)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from support.batches import batch
-from support.brokers import LocalBroker, local_broker
+from support.brokers import AskedBroker, LocalBroker, local_broker
 from twinlog.model.ids import TopicName, TopicPartition
 from twinlog.wire.messages.configs import (
     DESCRIBE_CONFIGS,
@@ -160,7 +160,7 @@ async def create_mirror(
     return await broker.ask(CREATE_CLUSTER_MIRROR, request)
 
 
-async def describe(broker: LocalBroker) -> dict[tuple[str, int], DescribedMirrorPartition]:
+async def describe(broker: AskedBroker) -> dict[tuple[str, int], DescribedMirrorPartition]:
     """Describe every mirrored partition of a broker."""
     answer = await broker.ask(DESCRIBE_CLUSTER_MIRRORS, DescribeClusterMirrorsRequest())
     return {

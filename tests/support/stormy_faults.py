@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from support.kafka_cluster import KafkaCluster, Partition
+from support.log_bytes import batches_of
 from support.twinlog_process import TwinlogProcess
 from support.waiting import wait_until
 
 _ORDERS_MAX: Final = 4
 _WHOLE_S: Final = 45.0
+_MORE_S: Final = 40.0
 
 
 class StormyFaults:
@@ -136,10 +138,24 @@ class StormyFaults:
     def _elect_uncleanly(self, *, is_frozen: bool) -> None:
         self._make_whole()
         of = self._chance.choice(list(self._losing))
-        leader = self._source.lose_what_comes_now(of, lambda: self._pause(3), is_frozen=is_frozen)
+        leader = self._source.lose_what_comes_now(
+            of, lambda: self._until_more_is_mirrored(of), is_frozen=is_frozen
+        )
         self._pause(3)
         self._source.start_brokers([leader])
         self._pause(1)
+
+    def _until_more_is_mirrored(self, of: Partition) -> None:
+        """Return when the mirror has more; one that has failed gets no more, and is left alone."""
+        self._pause(3)
+        before = self._end_here(of)
+        deadline = time.monotonic() + _MORE_S
+        while self._end_here(of) <= before and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+    def _end_here(self, of: Partition) -> int:
+        last = [batch.last_offset for batch in batches_of(self._twinlog.partition_folder(*of))]
+        return last[-1] if last else -1
 
     # The mirror
 

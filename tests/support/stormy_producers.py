@@ -70,13 +70,13 @@ class StormyProducers:
         finally:
             self._stopping.set()
             for thread in threads:
-                thread.join(timeout=120)
+                thread.join(timeout=240)
                 assert not thread.is_alive(), "a producer to the source hangs"
 
     def end_transactions(self) -> None:
         """Abort what a producer left open when it gave up; the source has to be whole."""
         for name in _TRANSACTIONAL_IDS:
-            self._transactional(name).init_transactions(60)
+            self._transactional(name).init_transactions(180)
 
     def _works(self) -> list[Callable[[], None]]:
         targets = self._targets

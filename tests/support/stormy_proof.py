@@ -1,13 +1,13 @@
 """Proves that a mirror has what its source has: by bytes, and by key where that is compacted."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from support.cluster_admin import Broker
+from support.cluster_admin import Broker, until_known
 from support.kafka_cluster import KafkaCluster, Partition
 from support.log_bytes import Batch, batches_of
 from support.mirror import Mirror
@@ -16,7 +16,7 @@ from twinlog.wire.records.batch import iter_headers
 from twinlog.wire.records.records import records_of
 
 # A cleaner puts its new segment in place a moment before it says how far it came.
-_CLEANER_S: Final = 1.0
+_CLEANER_S: Final = 60.0
 
 Values = dict[bytes | None, tuple[int, bytes | None]]
 
@@ -32,8 +32,11 @@ class StormyProof:
         self._mirror: Final = mirror
         self._cleaned: Final[dict[Partition, int]] = {}
 
-    def await_level(self, partitions: Sequence[Partition], *, timeout_s: float = 120.0) -> None:
-        """Return when the mirror ends where the source ends, in every partition."""
+    def await_level(self, partitions: Sequence[Partition], recover: Callable[[], object]) -> None:
+        """Return when the mirror ends where the source ends, in every partition.
+
+        What fails meanwhile, as an operator was to decide, is recovered.
+        """
 
         def behind() -> dict[Partition, tuple[int, int]]:
             theirs = ends_of(self._source, partitions)
@@ -43,7 +46,7 @@ class StormyProof:
         def told() -> str:
             return f"ends there and here: {behind()}; {self._amiss()}"
 
-        wait_until(lambda: not behind(), told, timeout_s=timeout_s)
+        wait_until(lambda: not recover() and not behind(), told, timeout_s=180.0)
 
     def _amiss(self) -> list[object]:
         return [
@@ -63,15 +66,27 @@ class StormyProof:
         for of in partitions:
             theirs = list(batches_of(self._source.partition_folder(*of)))
             ours = list(batches_of(self._mirror.twinlog.partition_folder(*of)))
-            time.sleep(_CLEANER_S)
-            cleaned = self._cleaned[of] = max(self._cleaned.get(of, 0), self._cleaned_up_to(of))
-            _assert_same_from(of, cleaned, theirs, ours)
+            cleaned = self._same_from(of, theirs, ours)
             tail = [batch for batch in ours if batch.base_offset >= cleaned]
             self.equal_batches += len(tail)
             self.equal_bytes += sum(len(batch.content) for batch in tail)
             there, here = latest(theirs), latest(ours)
             assert _living(there) == _living(here), f"{of} has other values than its source"
             self.keys_compared += len(there)
+
+    def _same_from(self, of: Partition, theirs: list[Batch], ours: list[Batch]) -> int:
+        """Give how far a cleaner says it came; fail unless all from there on is the same."""
+        deadline = time.monotonic() + _CLEANER_S
+        while True:
+            cleaned = self._cleaned[of] = max(self._cleaned.get(of, 0), self._cleaned_up_to(of))
+            try:
+                _assert_same_from(of, cleaned, theirs, ours)
+            except AssertionError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+            else:
+                return cleaned
 
     def _cleaned_up_to(self, of: Partition) -> int:
         """How far the cleaner of any broker has come."""
@@ -87,8 +102,12 @@ class StormyProof:
 def ends_of(broker: Broker, partitions: Sequence[Partition]) -> dict[Partition, int]:
     """Give the high watermarks of many partitions at once."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 2})
-    asked = admin.list_offsets({TopicPartition(*of): OffsetSpec.latest() for of in partitions})
-    return {(of.topic, of.partition): found.result(20).offset for of, found in asked.items()}
+
+    def ask() -> dict[Partition, int]:
+        asked = admin.list_offsets({TopicPartition(*of): OffsetSpec.latest() for of in partitions})
+        return {(of.topic, of.partition): found.result(60).offset for of, found in asked.items()}
+
+    return until_known(ask)
 
 
 def latest(batches: Iterable[Batch]) -> Values:
