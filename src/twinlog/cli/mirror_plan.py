@@ -96,7 +96,7 @@ async def _with_source(
     except (CliError, ApiError) as error:
         troubles.append(f"Group offsets could not be compared: {error}")
     try:
-        configs = await _config_differences(cluster, source, mirror.mirror_name, here.topics)
+        configs = await config_differences(cluster, source, mirror.mirror_name, here.topics)
     except (CliError, ApiError) as error:
         troubles.append(f"Topic settings could not be compared: {error}")
     acls = await acl_difference(cluster, source, mirror.mirror_name)
@@ -208,7 +208,7 @@ def _places_of(rows: Sequence[PartitionRow]) -> list[Place]:
     return [(row.topic, row.partition) for row in rows]
 
 
-async def _config_differences(
+async def config_differences(
     cluster: Cluster, source: Cluster, mirror: str, topics: Sequence[str]
 ) -> list[ConfigDifference]:
     """Compare what was set for each topic, by the rules of the mirror's own sync."""

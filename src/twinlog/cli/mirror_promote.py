@@ -12,14 +12,16 @@ from twinlog.cli.cluster import Cluster
 from twinlog.cli.failures import EXIT_FAILED, EXIT_OK, CliError
 from twinlog.cli.log_reading import Bounds, Place, bounds_of, places_beside
 from twinlog.cli.mirror_asking import described, mirror_called, some_matching, source_of
-from twinlog.cli.mirror_groups import GroupChange, group_changes
+from twinlog.cli.mirror_groups import group_changes
+from twinlog.cli.mirror_plan import config_differences
 from twinlog.cli.mirror_tables import PartitionRow
 from twinlog.cli.mirror_wait import MIRRORING, STOPPED, Deadline, Goal, lines_of, wait_for
 from twinlog.cli.progress import ProgressBar
+from twinlog.model.errors import ApiError
 from twinlog.wire.messages.mirrors import ListedMirror
 
 POLL_S: Final = 0.25
-GROUPS_WAIT_MS: Final = 15_000
+SYNC_WAIT_MS: Final = 15_000
 STOP_WAIT_MS_MIN: Final = 30_000
 TOLD_MAX: Final = 20
 OBSTACLES: Final = ("FAILED", "PAUSED", "PAUSING")
@@ -93,6 +95,34 @@ async def promote(cluster: Cluster, options: argparse.Namespace, stop: Stop) -> 
         return await _Promotion(cluster, source, mirror, topics, options.timeout_ms).run(stop)
 
 
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What a sync has not brought yet; the records are all here."""
+
+    groups: Sequence[str] = ()
+    settings: Sequence[str] = ()
+    trouble: str | None = None
+    """Why the settings are not known."""
+
+    @property
+    def count(self) -> int:
+        """What can be waited for."""
+        return len(self.groups) + len(self.settings)
+
+    def tell(self) -> None:
+        """Name each."""
+        _tell([f"not in step: {change}" for change in self.groups], "group offset(s)")
+        _tell([f"not in step: {change}" for change in self.settings], "setting(s)")
+        if self.trouble is not None:
+            print(f"Topic settings could not be compared: {self.trouble}", file=sys.stderr)
+
+    def __str__(self) -> str:
+        """Say how many in a few words."""
+        groups = f"{len(self.groups)} group offset(s) not" if self.groups else "groups"
+        settings = f", {len(self.settings)} setting(s) not in step" if self.settings else ""
+        return f"{groups} in step{settings}"
+
+
 class _Promotion:
     def __init__(
         self,
@@ -116,7 +146,7 @@ class _Promotion:
             behind = await self._until_ready()
         finally:
             self._progress.clear()
-        _tell([f"not in step: {change}" for change in behind], "group offset(s)")
+        behind.tell()
         code = await stop(self._decided_at)
         if code != EXIT_OK:
             return code
@@ -125,21 +155,30 @@ class _Promotion:
         code = await wait_for(self._cluster, self._mirror, self._topics, goal, deadline)
         return code if code != EXIT_OK else await self._proved(behind)
 
-    async def _until_ready(self) -> list[GroupChange]:
-        """Return when all is here; give the groups that are not in step even so."""
-        groups_deadline = Deadline(min(GROUPS_WAIT_MS, self._timeout_ms))
+    async def _until_ready(self) -> Behind:
+        """Return when all is here; give the groups and settings that are not in step even so."""
+        sync_deadline = Deadline(min(SYNC_WAIT_MS, self._timeout_ms))
         while True:
             seen = await self._until_level()
-            changes = await group_changes(self._cluster, self._source, self._mirror, seen.here)
-            behind = [change for change in changes if change.is_out_of_step]
-            if behind and groups_deadline.left_ms:
-                self._progress.show(0, 1, f"{len(behind)} group offset(s) not in step")
+            behind = await self._behind(seen)
+            if behind.count and sync_deadline.left_ms:
+                self._progress.show(0, 1, str(behind))
                 await asyncio.sleep(POLL_S)
                 continue
             seen = await self._look()
             if seen.is_level:
                 return behind
             self._expect_time_for(seen)
+
+    async def _behind(self, seen: Seen) -> Behind:
+        changes = await group_changes(self._cluster, self._source, self._mirror, seen.here)
+        groups = [str(change) for change in changes if change.is_out_of_step]
+        topics = sorted({topic for topic, _ in seen.here})
+        try:
+            told = await config_differences(self._cluster, self._source, self._mirror, topics)
+        except (CliError, ApiError) as error:  # as where they may not be seen: it stops nothing
+            return Behind(groups, trouble=str(error))
+        return Behind(groups, [str(difference) for difference in told])
 
     async def _until_level(self) -> Seen:
         lag_max = 0
@@ -189,13 +228,12 @@ class _Promotion:
             found[place] = bounds
         return found
 
-    async def _proved(self, behind: Sequence[GroupChange]) -> int:
+    async def _proved(self, behind: Behind) -> int:
         """See whether the source has gone on while it was stopped."""
         rows = await described(self._cluster, self._mirror, self._topics)
         left = beyond_the_stop(rows, await self._bounds(self._source, rows, "at the source"))
         _tell(left, "partition(s)")
         if left:
             return EXIT_FAILED
-        groups = f"{len(behind)} group offset(s) not in step" if behind else "groups in step"
-        print(f"Promoted {len(self._topics)} topic(s) of mirror {self._mirror}: lag 0, {groups}")
+        print(f"Promoted {len(self._topics)} topic(s) of mirror {self._mirror}: lag 0, {behind}")
         return EXIT_OK

@@ -29,6 +29,7 @@ def source() -> Iterator[AnsweringBroker]:
     with answering_broker() as running:
         running.append(TOPIC, 0, batch(4))
         running.on(groups.LIST_GROUPS, groups.ListGroupsResponse(groups=()))
+        running.on(configs.DESCRIBE_CONFIGS, configs.DescribeConfigsResponse(results=()))
         yield running
 
 
@@ -147,7 +148,7 @@ def test_records_written_while_it_was_stopped_are_told(
 def test_a_group_that_does_not_come_into_step_is_named_and_stops_nothing_for_ever(
     mirrored: AnsweringBroker, source: AnsweringBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mirror_promote, "GROUPS_WAIT_MS", 0)
+    monkeypatch.setattr(mirror_promote, "SYNC_WAIT_MS", 0)
     listed = groups.ListedGroup(group_id="billing", protocol_type="consumer")
     source.on(groups.LIST_GROUPS, groups.ListGroupsResponse(groups=(listed,)))
     source.on(group_offsets.OFFSET_FETCH, committed(3))
@@ -171,6 +172,53 @@ def test_a_group_is_waited_for_until_a_sync_has_brought_it_into_step(
     ran = promote(mirrored)
     assert (ran.code, ran.err) == (0, "")
     assert len(mirrored.asked_for(group_offsets.OffsetFetchRequest)) == 3
+
+
+def has_retention(broker: AnsweringBroker, *values: str) -> None:
+    """Let the topic have that retention.ms at each look; the last one stays."""
+    left = list(values)
+
+    def answer(_: Any) -> configs.DescribeConfigsResponse:
+        value = left.pop(0) if len(left) > 1 else left[0]
+        row = configs.DescribedConfig(name="retention.ms", value=value, config_source=1)
+        resource = configs.DescribedResource(resource_type=2, resource_name=TOPIC, configs=(row,))
+        return configs.DescribeConfigsResponse(results=(resource,))
+
+    broker.on(configs.DESCRIBE_CONFIGS, answer)
+
+
+def test_a_setting_that_does_not_come_into_step_is_named(
+    mirrored: AnsweringBroker, source: AnsweringBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mirror_promote, "SYNC_WAIT_MS", 0)
+    has_retention(source, "7")
+    has_retention(mirrored, "5")
+    ran = promote(mirrored)
+    assert ran.code == 0
+    assert ran.err == (
+        "not in step: topic orders: retention.ms: retention.ms=7 at the source, "
+        "retention.ms=5 here\n"
+    )
+    assert ran.out.endswith("lag 0, groups in step, 1 setting(s) not in step\n")
+
+
+def test_a_setting_is_waited_for_until_a_sync_has_brought_it(
+    mirrored: AnsweringBroker, source: AnsweringBroker
+) -> None:
+    has_retention(source, "5", "5", "7")
+    has_retention(mirrored, "7")
+    ran = promote(mirrored)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.endswith("lag 0, groups in step\n")
+
+
+def test_settings_that_may_not_be_seen_stop_no_promotion(
+    mirrored: AnsweringBroker, source: AnsweringBroker
+) -> None:
+    source.forget(configs.DESCRIBE_CONFIGS)
+    ran = promote(mirrored)
+    assert ran.code == 0
+    assert ran.err.startswith("Topic settings could not be compared: UNSUPPORTED_VERSION")
 
 
 def committed(offset: int) -> group_offsets.OffsetFetchResponse:
