@@ -46,7 +46,7 @@ def planned(mirror: Mirror, topics: str, *arguments: str) -> tuple[int, dict[str
 
 def produce(node: KafkaNode, topic: str, *, batch_count: int = BATCHES) -> None:
     """Write so many batches of RECORDS records each."""
-    producer = producer_of(node, compression_type="lz4", linger_ms=100)
+    producer = producer_of(node, compression_type="lz4")
     for burst in range(batch_count):
         for number in range(RECORDS):
             producer.produce(topic, f"record {burst} {number}".encode(), partition=0)

@@ -23,7 +23,7 @@ KEPT = 4
 
 def _produce(broker: Any, of: Partition, word: str, count: int, *, codec: str = "lz4") -> None:
     """Write ``count`` batches of three records each."""
-    producer = producer_of(broker, compression_type=codec, linger_ms=50)
+    producer = producer_of(broker, compression_type=codec)
     for number in range(count):
         for step in range(3):
             producer.produce(of[0], f"{word} {number} {step}".encode() * 9, partition=of[1])

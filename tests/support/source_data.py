@@ -68,10 +68,13 @@ def fill(node: KafkaNode) -> SourceData:
 
 
 def producer_of(node: Broker, **settings: str | int) -> Producer:
-    """A producer that gathers records for a moment; keywords are librdkafka's names with `_`."""
+    """A producer that gathers records until it is flushed, so that a burst is a batch.
+
+    Keywords are librdkafka's names with `_`.
+    """
     config: dict[str, str | int] = {
         "bootstrap.servers": node.bootstrap,
-        "linger.ms": 20,
+        "linger.ms": 10_000,
         "log_level": 2,
     }
     config |= {name.replace("_", "."): value for name, value in settings.items()}

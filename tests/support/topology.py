@@ -36,7 +36,7 @@ def twinlogs(folder: Path, count: int) -> Iterator[list[TwinlogProcess]]:
 
 def write(broker: Broker, of: Partition, word: str, count: int = 3) -> list[bytes]:
     """Write ``count`` batches of three records with an idempotent producer; give the values."""
-    producer = producer_of(broker, enable_idempotence="true", compression_type="lz4", linger_ms=50)
+    producer = producer_of(broker, enable_idempotence="true", compression_type="lz4")
     values = []
     for number in range(count):
         for step in range(3):
