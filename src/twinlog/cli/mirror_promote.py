@@ -25,6 +25,7 @@ SYNC_WAIT_MS: Final = 15_000
 STOP_WAIT_MS_MIN: Final = 30_000
 TOLD_MAX: Final = 20
 OBSTACLES: Final = ("FAILED", "PAUSED", "PAUSING")
+NOT_PROMOTED: Final = "not promoted: "
 PLAIN_STOP: Final = "If the source is lost, stop without --promote: --plan shows what that loses"
 
 Stop = Callable[[int], Awaitable[int]]
@@ -81,6 +82,15 @@ def _tell(lines: Sequence[str], of: str) -> None:
         print(f"and {len(lines) - TOLD_MAX} more {of}", file=sys.stderr)
 
 
+def _not_promoted(error: CliError | ApiError) -> CliError:
+    """Say that nothing was stopped, and what to do if the source is lost."""
+    why = str(error)
+    if why.startswith(NOT_PROMOTED):
+        return CliError(why)
+    end = "" if why.endswith((".", "?")) else "."
+    return CliError(f"{NOT_PROMOTED}{why}{end} Nothing was stopped. {PLAIN_STOP}")
+
+
 async def promote(cluster: Cluster, options: argparse.Namespace, stop: Stop) -> int:
     """Wait for lag 0 and a last sync of the groups, stop, and see that nothing was left behind."""
     mirror = await mirror_called(cluster, options.mirror)
@@ -89,9 +99,7 @@ async def promote(cluster: Cluster, options: argparse.Namespace, stop: Stop) -> 
         try:
             source = await stack.enter_async_context(source_of(mirror, options))
         except CliError as error:
-            why = str(error)
-            end = "" if why.endswith((".", "?")) else "."
-            raise CliError(f"not promoted: {why}{end} {PLAIN_STOP}") from error
+            raise _not_promoted(error) from error
         return await _Promotion(cluster, source, mirror, topics, options.timeout_ms).run(stop)
 
 
@@ -144,6 +152,8 @@ class _Promotion:
     async def run(self, stop: Stop) -> int:
         try:
             behind = await self._until_ready()
+        except (CliError, ApiError) as error:
+            raise _not_promoted(error) from error
         finally:
             self._progress.clear()
         behind.tell()
@@ -153,7 +163,15 @@ class _Promotion:
         deadline = Deadline(max(STOP_WAIT_MS_MIN, self._deadline.left_ms))
         goal = Goal(STOPPED)
         code = await wait_for(self._cluster, self._mirror, self._topics, goal, deadline)
-        return code if code != EXIT_OK else await self._proved(behind)
+        if code != EXIT_OK:
+            return code
+        try:
+            return await self._proved(behind)
+        except (CliError, ApiError) as error:
+            raise CliError(
+                "stopped, with lag 0 a moment before, but whether the source has more by now is "
+                f"not known: {error}"
+            ) from error
 
     async def _until_ready(self) -> Behind:
         """Return when all is here; give the groups and settings that are not in step even so."""
@@ -223,8 +241,7 @@ class _Promotion:
         places = [(row.topic, row.partition) for row in rows]
         for place, bounds in (await bounds_of(cluster, places)).items():
             if isinstance(bounds, str):
-                why = f"{place[0]}-{place[1]} {where}: {bounds}"
-                raise CliError(f"not promoted: {why}. {PLAIN_STOP}")
+                raise CliError(f"{place[0]}-{place[1]} {where}: {bounds}")
             found[place] = bounds
         return found
 

@@ -13,7 +13,7 @@ from twinlog.cli import mirror_promote, mirror_wait
 from twinlog.cli.log_reading import Bounds
 from twinlog.cli.mirror_promote import Seen, beyond_the_stop
 from twinlog.cli.mirror_tables import PartitionRow
-from twinlog.wire.messages import configs, group_offsets, groups, mirrors
+from twinlog.wire.messages import configs, group_offsets, groups, mirrors, offsets
 
 MIRRORING = partition_of("MIRRORING")
 
@@ -129,6 +129,25 @@ def test_a_partition_that_the_source_has_no_more_is_refused(
     ran = promote(mirrored)
     assert ran.code == 1
     assert "not promoted: orders-0 at the source: there is no orders-0" in ran.err
+
+
+def test_a_source_that_fails_on_the_way_is_told_with_what_was_done(
+    mirrored: AnsweringBroker, source: AnsweringBroker
+) -> None:
+    def stop(_: Any) -> mirrors.MirrorTopicsResponse:
+        source.forget(offsets.LIST_OFFSETS)
+        describes(mirrored, [partition_of("STOPPED", last_mirror_offset=4)])
+        return mirrors.MirrorTopicsResponse()
+
+    mirrored.on(mirrors.STOP_MIRROR_TOPICS, stop)
+    after = promote(mirrored)
+    assert after.code == 1
+    assert "stopped, with lag 0 a moment before, but whether the source has more by" in after.err
+    describes(mirrored, [MIRRORING])
+    before = promote(mirrored)
+    assert before.code == 1
+    assert "not promoted: " in before.err
+    assert "Nothing was stopped. If the source is lost, stop without --promote" in before.err
 
 
 def test_records_written_while_it_was_stopped_are_told(
