@@ -49,8 +49,10 @@ def test_a_server_that_is_never_ready_is_killed(tmp_path: Path) -> None:
     assert not server.is_running
 
 
-def test_free_ports_stay_clear_of_those_given_to_clients() -> None:
-    assert all(20_000 <= free_port() <= 32_000 for _ in range(20))
+def test_free_ports_stay_clear_of_those_given_to_clients_and_come_once() -> None:
+    ports = [free_port() for _ in range(500)]
+    assert all(20_000 <= port <= 32_000 for port in ports)
+    assert len(set(ports)) == 500
 
 
 def test_the_reaper_kills_what_is_still_watched_and_nothing_else() -> None:
