@@ -37,6 +37,7 @@ from twinlog.cli.stop_plan import (
     StopPlan,
     note_transactions,
 )
+from twinlog.cli.verdicts import NOT_HERE_YET
 from twinlog.config.mirror import TOPIC_PROPERTIES_EXCLUDE
 from twinlog.mirroring.config_sync import plan_config
 from twinlog.model.errors import ApiError
@@ -46,6 +47,8 @@ from twinlog.wire.messages.configs import (
 from twinlog.wire.messages.mirrors import ListedMirror
 
 STOPPED: Final = "STOPPED"
+UNKNOWN: Final = "UNKNOWN"
+"""The state of what the mirror does not know of."""
 OVERRIDE: Final = 1
 """The config source of what was set for the topic itself."""
 TOPICS_AT_ONCE: Final = 100
@@ -76,15 +79,14 @@ async def _with_source(
     cluster: Cluster, source: Cluster, mirror: ListedMirror, here: "_Here"
 ) -> StopPlan:
     there: dict[Place, Bounds | str] = {}
+    not_here: list[PartitionPlan] = []
     troubles: list[str] = []
     groups: list[GroupChange] | None = None
     configs: list[ConfigDifference] | None = None
     try:
         there = await bounds_of(source, _places_of(here.rows))
-        troubles += [
-            f"The source has {topic}-{partition}, which is not mirrored yet: it would all be lost"
-            for topic, partition in await places_beside(source, _places_of(here.rows))
-        ]
+        beside = await places_beside(source, _places_of(here.rows))
+        not_here = _not_here(mirror.mirror_name, await bounds_of(source, beside))
     except (CliError, ApiError) as error:
         troubles.append(f"The source's offsets are not known: {error}")
     mirrored, held = (
@@ -100,8 +102,21 @@ async def _with_source(
     except (CliError, ApiError) as error:
         troubles.append(f"Topic settings could not be compared: {error}")
     acls = await acl_difference(cluster, source, mirror.mirror_name)
-    plans = await _weighed(source, here.plans(there))
+    every = sorted([*here.plans(there), *not_here], key=lambda plan: plan.row)
+    plans = await _weighed(source, every)
     return StopPlan(mirror.mirror_name, plans, groups, configs, troubles, acls)
+
+
+def _not_here(mirror: str, there: Mapping[Place, Bounds | str]) -> list[PartitionPlan]:
+    """Plan for partitions of which nothing is here: all that the source has would be lost."""
+    plans = []
+    for (topic, partition), at in there.items():
+        row = PartitionRow(mirror, topic, partition, None, None, UNKNOWN, 0, None)
+        start, end = (at.start, at.end) if isinstance(at, Bounds) else (None, None)
+        plans.append(
+            PartitionPlan(row, end, here_end=start, source_start=start, trouble=NOT_HERE_YET)
+        )
+    return plans
 
 
 async def _weighed(source: Cluster, plans: Sequence[PartitionPlan]) -> list[PartitionPlan]:

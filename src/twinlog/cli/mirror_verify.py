@@ -20,13 +20,18 @@ from twinlog.cli.mirror_asking import (
 )
 from twinlog.cli.mirror_tables import PartitionRow
 from twinlog.cli.progress import ProgressBar
-from twinlog.cli.verdicts import DIFFERENT, STOPPED_STATES, Verdict, VerifyView
+from twinlog.cli.verdicts import (
+    DIFFERENT,
+    NOT_HERE_YET,
+    STOPPED_STATES,
+    Verdict,
+    VerifyView,
+)
 from twinlog.model.errors import ApiError
 from twinlog.wire.messages.mirrors import ListedMirror
 
 AT_ONCE_MAX: Final = 4
 STOPPED: Final = "STOPPED"
-NOT_HERE_YET: Final = "the source has this partition, and it is not mirrored yet"
 CLEANUP_POLICY: Final = "cleanup.policy"
 COMPACTED: Final = (
     "the source compacts this topic; what it has cleaned since it was mirrored is not the same here"

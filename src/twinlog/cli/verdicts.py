@@ -12,6 +12,7 @@ from twinlog.cli.output import fitted, write_json, write_table
 EQUAL: Final = "EQUAL"
 DIFFERENT: Final = "DIFFERENT"
 NOT_COMPARED: Final = "NOT_COMPARED"
+NOT_HERE_YET: Final = "the source has this partition, and it is not mirrored yet"
 STOPPED_STATES: Final = ("STOPPING", "STOPPED")
 HEADINGS: Final = ("TOPIC", "PARTITION", "FROM", "EQUAL-UP-TO", "BATCHES", "BYTES", "RESULT")
 

@@ -94,9 +94,17 @@ def test_a_partition_that_is_not_here_yet_would_be_lost(
     mirrored: AnsweringBroker, source: AnsweringBroker
 ) -> None:
     source.logs[TOPIC, 1] = b""
+    empty = plan(mirrored)
+    assert empty.code == 1
+    source.append(TOPIC, 1, batch(5))
     ran = plan(mirrored)
     assert ran.code == 1
-    assert ran.out.startswith("The source has orders-1, which is not mirrored yet: it would")
+    assert (
+        "orders-1 is UNKNOWN, 5 record(s) behind: the source has this partition, and it is not "
+        "mirrored yet"
+    ) in ran.out
+    lost = told(mirrored)["topics"][0]
+    assert (lost["recordsLost"], lost["bytesLost"]) == (5, len(batch(5)))
 
 
 def test_settings_that_differ_are_told(mirrored: AnsweringBroker, source: AnsweringBroker) -> None:
