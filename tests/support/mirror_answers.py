@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from support.answering_broker import AnsweringBroker
-from twinlog.wire.messages import mirrors
+from twinlog.wire.messages import configs, mirrors
 
 TOPIC = "orders"
 
@@ -30,6 +30,16 @@ def description_of(
     return mirrors.DescribeClusterMirrorsResponse(
         mirrors=(mirrors.DescribedMirror(mirror_name="m", topics=(topic,)),)
     )
+
+
+def filters(broker: AnsweringBroker, **patterns: str) -> None:
+    """Have these list settings (``_`` for ``.``) of the mirror, and none of topics."""
+    rows = tuple(
+        configs.DescribedConfig(name=name.replace("_", "."), value=value)
+        for name, value in patterns.items()
+    )
+    resource = configs.DescribedResource(resource_type=64, resource_name="m", configs=rows)
+    broker.on(configs.DESCRIBE_CONFIGS, configs.DescribeConfigsResponse(results=(resource,)))
 
 
 def describes(broker: AnsweringBroker, *looks: Sequence[mirrors.DescribedMirrorPartition]) -> None:

@@ -150,11 +150,16 @@ async def leaders_of(cluster: Cluster, places: Collection[Place]) -> dict[Place,
 
 async def places_beside(cluster: Cluster, places: Collection[Place]) -> list[Place]:
     """Give the further partitions of the same topics that the cluster has."""
-    if not places:
+    there = await places_in(cluster, {topic for topic, _ in places})
+    return sorted(set(there).difference(places))
+
+
+async def places_in(cluster: Cluster, topics: Collection[str]) -> list[Place]:
+    """Give the partitions that the cluster has of these topics."""
+    if not topics:
         return []
-    answer = await cluster.metadata(sorted({topic for topic, _ in places}))
-    there = {(t.name or "", p.partition_index) for t in answer.topics for p in t.partitions}
-    return sorted(there.difference(places))
+    answer = await cluster.metadata(sorted(topics))
+    return [(t.name or "", p.partition_index) for t in answer.topics for p in t.partitions]
 
 
 @dataclass(slots=True)

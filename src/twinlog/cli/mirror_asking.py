@@ -9,7 +9,7 @@ from twinlog.cli.cluster import Cluster, cluster_at, connection_properties
 from twinlog.cli.failures import CliError, expect_ok, sentence
 from twinlog.cli.mirror_tables import PartitionRow
 from twinlog.config.declare import Setting
-from twinlog.config.mirror import matcher
+from twinlog.config.mirror import TOPICS_EXCLUDE, TOPICS_INCLUDE, matcher
 from twinlog.model.errors import ErrorCode, SettingsError
 from twinlog.network.addresses import parse_addresses
 from twinlog.wire.messages import mirrors
@@ -105,6 +105,20 @@ async def described(
     for told in answer.mirrors:
         expect_ok(told.error_code, told.error_message, doing=doing)
     return sorted(row for told in answer.mirrors for row in PartitionRow.all_of(told))
+
+
+async def topics_not_here(
+    cluster: Cluster, source: Cluster, mirror: str, topics: str | None
+) -> list[str]:
+    """Give what the mirror's filters, and ``--topics``, mean of the source and is not here yet."""
+    include, exclude = await patterns_of(cluster, mirror, (TOPICS_INCLUDE, TOPICS_EXCLUDE))
+    if not include:
+        return []
+    is_chosen, is_meant = matcher(include, exclude), matcher(words(topics) or (EVERY_TOPIC,), ())
+    there = [t for t in (await source.metadata()).topics if not (t.is_internal or t.error_code)]
+    here = {topic.name for topic in (await cluster.metadata()).topics}
+    names = {topic.name for topic in there if topic.name} - here
+    return sorted(name for name in names if is_chosen(name) and is_meant(name))
 
 
 @asynccontextmanager

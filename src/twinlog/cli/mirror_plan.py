@@ -17,6 +17,7 @@ from twinlog.cli.log_reading import (
     bounds_of,
     offsets_at,
     places_beside,
+    places_in,
 )
 from twinlog.cli.mirror_acls import acl_difference
 from twinlog.cli.mirror_asking import (
@@ -26,6 +27,7 @@ from twinlog.cli.mirror_asking import (
     some_matching,
     source_of,
     topic_configs,
+    topics_not_here,
 )
 from twinlog.cli.mirror_groups import GroupChange, group_changes
 from twinlog.cli.mirror_tables import PartitionRow
@@ -70,13 +72,13 @@ async def plan_stop(cluster: Cluster, options: argparse.Namespace) -> int:
             here = await _Here.look(cluster, options.mirror, topics)
             made = StopPlan(options.mirror, here.plans({}), None, None, troubles=(trouble,))
         else:
-            made = await _with_source(cluster, source, mirror, here)
+            made = await _with_source(cluster, source, mirror, here, options.topics)
     made.write(sys.stdout, as_json=options.json)
     return EXIT_OK if made.is_lossless else EXIT_FAILED
 
 
 async def _with_source(
-    cluster: Cluster, source: Cluster, mirror: ListedMirror, here: "_Here"
+    cluster: Cluster, source: Cluster, mirror: ListedMirror, here: "_Here", meant: str | None
 ) -> StopPlan:
     there: dict[Place, Bounds | str] = {}
     not_here: list[PartitionPlan] = []
@@ -86,6 +88,8 @@ async def _with_source(
     try:
         there = await bounds_of(source, _places_of(here.rows))
         beside = await places_beside(source, _places_of(here.rows))
+        new = await topics_not_here(cluster, source, mirror.mirror_name, meant)
+        beside += await places_in(source, new)
         not_here = _not_here(mirror.mirror_name, await bounds_of(source, beside))
     except (CliError, ApiError) as error:
         troubles.append(f"The source's offsets are not known: {error}")

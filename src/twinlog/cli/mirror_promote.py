@@ -11,7 +11,13 @@ from typing import Final
 from twinlog.cli.cluster import Cluster
 from twinlog.cli.failures import EXIT_FAILED, EXIT_OK, CliError
 from twinlog.cli.log_reading import Bounds, Place, bounds_of, places_beside
-from twinlog.cli.mirror_asking import described, mirror_called, some_matching, source_of
+from twinlog.cli.mirror_asking import (
+    described,
+    mirror_called,
+    some_matching,
+    source_of,
+    topics_not_here,
+)
 from twinlog.cli.mirror_groups import group_changes
 from twinlog.cli.mirror_plan import config_differences
 from twinlog.cli.mirror_tables import PartitionRow
@@ -100,7 +106,8 @@ async def promote(cluster: Cluster, options: argparse.Namespace, stop: Stop) -> 
             source = await stack.enter_async_context(source_of(mirror, options))
         except CliError as error:
             raise _not_promoted(error) from error
-        return await _Promotion(cluster, source, mirror, topics, options.timeout_ms).run(stop)
+        promotion = _Promotion(cluster, source, mirror, topics, options)
+        return await promotion.run(stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +145,16 @@ class _Promotion:
         source: Cluster,
         mirror: ListedMirror,
         topics: Sequence[str],
-        timeout_ms: int,
+        options: argparse.Namespace,
     ) -> None:
         self._cluster = cluster
         self._source = source
         self._mirror = mirror.mirror_name
         self._decided_at = mirror.state_offset
         self._topics = topics
-        self._timeout_ms = timeout_ms
-        self._deadline = Deadline(timeout_ms)
+        self._meant: str = options.topics
+        self._timeout_ms: int = options.timeout_ms
+        self._deadline = Deadline(self._timeout_ms)
         self._progress = ProgressBar(sys.stderr)
 
     async def run(self, stop: Stop) -> int:
@@ -175,6 +183,7 @@ class _Promotion:
 
     async def _until_ready(self) -> Behind:
         """Return when all is here; give the groups and settings that are not in step even so."""
+        await self._expect_no_new_topic()
         sync_deadline = Deadline(min(SYNC_WAIT_MS, self._timeout_ms))
         while True:
             seen = await self._until_level()
@@ -183,10 +192,21 @@ class _Promotion:
                 self._progress.show(0, 1, str(behind))
                 await asyncio.sleep(POLL_S)
                 continue
+            await self._expect_no_new_topic()
             seen = await self._look()
             if seen.is_level:
                 return behind
             self._expect_time_for(seen)
+
+    async def _expect_no_new_topic(self) -> None:
+        """Raise CliError where a topic is meant that is not here: the stop would leave it out."""
+        new = await topics_not_here(self._cluster, self._source, self._mirror, self._meant)
+        if new:
+            more = f" and {len(new) - TOLD_MAX} more" if len(new) > TOLD_MAX else ""
+            raise CliError(
+                f"{NOT_PROMOTED}{', '.join(new[:TOLD_MAX])}{more} of the source is meant, too, and "
+                "not mirrored yet. Wait until --describe tells of it, or name the others"
+            )
 
     async def _behind(self, seen: Seen) -> Behind:
         changes = await group_changes(self._cluster, self._source, self._mirror, seen.here)

@@ -6,9 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from support.answering_broker import AnsweringBroker
+from support.answering_broker import AnsweringBroker, answering_broker
+from support.mirror_answers import filters
 from twinlog.cli.failures import CliError
-from twinlog.cli.mirror_asking import matching, some_matching, source_of, words
+from twinlog.cli.mirror_asking import (
+    matching,
+    some_matching,
+    source_of,
+    topics_not_here,
+    words,
+)
 from twinlog.wire.messages.mirrors import ListedMirror
 
 MIRROR = ListedMirror(mirror_name="m", source_bootstrap="s:1", topic_names=("b", "a", "aa"))
@@ -55,6 +62,34 @@ def test_the_source_is_where_the_mirror_says_or_where_the_file_does(
     file = tmp_path / "source.properties"
     file.write_text(f"bootstrap.servers={broker.bootstrap}\n")
     assert connect(MIRROR, file) == "answering"
+
+
+@pytest.mark.parametrize(
+    ("include", "named", "found"),
+    [
+        (".*", ".*", ["bills", "orders"]),
+        (".*", "orders,nothing", ["orders"]),
+        ("bi.*", ".*", ["bills"]),
+        ("", ".*", []),
+    ],
+)
+def test_topics_that_the_filters_mean_and_are_not_here_are_found(
+    broker: AnsweringBroker, include: str, named: str, found: list[str]
+) -> None:
+    filters(broker, topics_include=include, topics_exclude="pri.*")
+    broker.logs["here", 0] = b""
+
+    async def run(source: AnsweringBroker) -> list[str]:
+        there = ListedMirror(mirror_name="m", source_bootstrap=source.bootstrap)
+        here = ListedMirror(mirror_name="m", source_bootstrap=broker.bootstrap)
+        options = argparse.Namespace(source_command_config=None)
+        async with source_of(here, options) as ours, source_of(there, options) as theirs:
+            return await topics_not_here(ours, theirs, "m", named)
+
+    with answering_broker() as source:
+        for name in ("here", "orders", "bills", "private", "__consumer_offsets"):
+            source.logs[name, 0] = b""
+        assert asyncio.run(run(source)) == found
 
 
 def test_a_source_that_is_away_or_another_cluster_is_refused(broker: AnsweringBroker) -> None:

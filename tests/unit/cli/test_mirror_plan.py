@@ -9,7 +9,7 @@ import pytest
 from support.answering_broker import AnsweringBroker, answering_broker
 from support.batches import batch
 from support.commands import Ran, run_command
-from support.mirror_answers import TOPIC, describes, lists_mirror, partition_of
+from support.mirror_answers import TOPIC, describes, filters, lists_mirror, partition_of
 from twinlog.cli.mirror_plan import differences_of
 from twinlog.cli.stop_plan import ConfigDifference
 from twinlog.wire.messages import configs, groups, mirrors, offsets
@@ -105,6 +105,18 @@ def test_a_partition_that_is_not_here_yet_would_be_lost(
     ) in ran.out
     lost = told(mirrored)["topics"][0]
     assert (lost["recordsLost"], lost["bytesLost"]) == (5, len(batch(5)))
+
+
+def test_a_topic_that_is_meant_and_not_here_yet_would_be_lost(
+    mirrored: AnsweringBroker, source: AnsweringBroker
+) -> None:
+    source.append("orders-new", 0, batch(6))
+    filters(mirrored, topics_include="orders.*")
+    assert plan(mirrored).code == 0, "it is not named"
+    at = ["--bootstrap-server", mirrored.bootstrap, "--mirror", "m", "--topics", ".*"]
+    ran = run_command(["mirrors", *at, "--stop", "--plan"])
+    assert ran.code == 1
+    assert "orders-new-0 is UNKNOWN, 6 record(s) behind: the source has this" in ran.out
 
 
 def test_settings_that_differ_are_told(mirrored: AnsweringBroker, source: AnsweringBroker) -> None:

@@ -8,7 +8,7 @@ import pytest
 from support.answering_broker import AnsweringBroker, answering_broker
 from support.batches import batch
 from support.commands import Ran, run_command
-from support.mirror_answers import TOPIC, describes, lists_mirror, partition_of
+from support.mirror_answers import TOPIC, describes, filters, lists_mirror, partition_of
 from twinlog.cli import mirror_promote, mirror_wait
 from twinlog.cli.log_reading import Bounds
 from twinlog.cli.mirror_promote import Seen, beyond_the_stop
@@ -129,6 +129,19 @@ def test_a_partition_that_the_source_has_no_more_is_refused(
     ran = promote(mirrored)
     assert ran.code == 1
     assert "not promoted: orders-0 at the source: there is no orders-0" in ran.err
+
+
+def test_a_topic_that_is_meant_and_not_here_yet_is_refused(
+    mirrored: AnsweringBroker, source: AnsweringBroker
+) -> None:
+    filters(mirrored, topics_include=".*")
+    source.logs["bills", 0] = b""
+    at = ["--bootstrap-server", mirrored.bootstrap, "--mirror", "m", "--topics", ".*"]
+    ran = run_command(["mirrors", *at, "--stop", "--promote"])
+    assert ran.code == 1
+    assert "not promoted: bills of the source is meant, too, and not mirrored yet" in ran.err
+    assert mirrored.asked_for(mirrors.StopMirrorTopicsRequest) == []
+    assert promote(mirrored).code == 0, "it is not named"
 
 
 def test_a_source_that_fails_on_the_way_is_told_with_what_was_done(
