@@ -16,7 +16,7 @@ PARTITIONS = 8
 
 async def mirrored(pair: Pair) -> None:
     await pair.make_topic("t", PARTITIONS)
-    await pair.create(request_timeout_ms="2000")
+    await pair.create(request_timeout_ms="60000")
     await pair.start("t")
     await more_comes(pair)
 
@@ -47,7 +47,7 @@ def state_records(pair: Pair) -> int:
     ("key", "value", "records_max"),
     [
         ("fetch.max.bytes", "5000", PARTITIONS),
-        ("request.timeout.ms", "1500", PARTITIONS),
+        ("request.timeout.ms", "45000", PARTITIONS),
         ("fetch.wait.max.ms", "5", PARTITIONS),
         ("mirror.gap.policy", "fail", 0),
         ("mirror.start.offset.spec", "latest", 0),
@@ -130,7 +130,7 @@ def test_a_mirror_of_kafka_goes_over_to_another_broker_of_it_and_back_from_nowhe
     partitions = [(fresh, number) for number in range(6)]
     trio.create_topic(fresh, partitions=6)
     mirror = Mirror(twinlog, trio, "over")
-    mirror.create(bootstrap_servers=trio.brokers[1].bootstrap, request_timeout_ms="5000")
+    mirror.create(bootstrap_servers=trio.brokers[1].bootstrap, request_timeout_ms="60000")
     mirror.start([fresh])
     with producing(trio, [fresh]):
         mirror.await_more(partitions)
@@ -139,7 +139,7 @@ def test_a_mirror_of_kafka_goes_over_to_another_broker_of_it_and_back_from_nowhe
             ("fetch.max.bytes", "200000"),
             ("bootstrap.servers", "127.0.0.1:1"),
             ("bootstrap.servers", trio.brokers[2].bootstrap),
-            ("request.timeout.ms", "7000"),
+            ("request.timeout.ms", "45000"),
             ("mirror.gap.policy", "fail"),
         ):
             what = ("--entity-type", "cluster-mirrors", "--entity-name", mirror.name)

@@ -165,7 +165,7 @@ def test_a_source_that_is_gone_for_long_is_told_as_it_was_and_its_age_grows(
     proxied.node.create_topic(fresh)
     _produce(proxied.node, of, 50)
     mirror = Mirror(twinlog, proxied.node, "in-the-dark")
-    mirror.create(bootstrap_servers=proxied.proxy.bootstrap, request_timeout_ms="2000")
+    mirror.create(bootstrap_servers=proxied.proxy.bootstrap)
     mirror.start([fresh])
     mirror.await_caught_up([of])
     proxied.proxy.cut()

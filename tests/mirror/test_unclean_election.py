@@ -254,7 +254,7 @@ def test_a_transaction_whose_end_the_source_lost_is_as_undecided_here_as_there(
 
 def _transactional(trio: KafkaCluster, name: str) -> Producer:
     producer = producer_of(
-        trio, transactional_id=name, socket_timeout_ms=10_000, transaction_timeout_ms=600_000
+        trio, transactional_id=name, socket_timeout_ms=4_000, transaction_timeout_ms=600_000
     )
     producer.init_transactions(120)
     return producer
