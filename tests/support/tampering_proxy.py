@@ -159,10 +159,16 @@ class TamperingProxy:
                 client.close()
                 broker.close()
                 continue
-            link = _Link(client, broker, is_silent=self._mode == _Mode.SILENT)
+            link = _Link(client, broker)
             with self._lock:
-                self._links.append(link)
-            if not link.is_silent:
+                # As it is by now: who cuts the line, or silences it, knows only what is listed.
+                mode = self._mode
+                link.is_silent = mode == _Mode.SILENT
+                if mode != _Mode.CUT:
+                    self._links.append(link)
+            if mode == _Mode.CUT:
+                link.close()
+            elif not link.is_silent:
                 self._run(partial(self._pump, link, self._forth))
                 self._run(partial(self._pump, link, self._back))
 
