@@ -1,7 +1,7 @@
 """What the metrics of this broker's mirrors are at the moment."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from twinlog.broker.mirror_board import (
@@ -72,9 +72,9 @@ def _lags(board: MirrorBoard, now_ms: int, series_max: int) -> Iterator[Reading]
     yield Reading(
         of.LAG_BYTES,
         [
-            ((name,), sum(lag.bytes for lag in some))
+            ((name,), byte_count)
             for name, some in lags.items()
-            if all(lag.bytes >= 0 for lag in some)
+            if (byte_count := _bytes_of(some)) is not None
         ],
     )
     yield Reading(
@@ -87,6 +87,21 @@ def _lags(board: MirrorBoard, now_ms: int, series_max: int) -> Iterator[Reading]
     yield Reading(of.SOURCE_SILENT, _silences(board, now_ms))
     if sum(map(len, behind.values())) <= series_max:
         yield from _partition_lags(board, behind, now_ms)
+
+
+def _bytes_of(lags: Sequence[LagInputs]) -> int | None:
+    """Add up what is lacking; None if the size of no record is known, or no partition answered.
+
+    One that has failed, or of which nothing came yet, must not hide what the others lack.
+    """
+    if lags and all(lag.records < 0 for lag in lags):
+        return None
+    sized = sum(max(0, lag.bytes) for lag in lags)
+    unsized = sum(lag.records for lag in lags if lag.records > 0 and lag.bytes < 0)
+    if not unsized:
+        return sized
+    came = sum(lag.records_mirrored for lag in lags)
+    return sized + unsized * sum(lag.bytes_mirrored for lag in lags) // came if came else None
 
 
 def _behind(status: MirrorStatus) -> Iterator[tuple[TopicPartition, MirroredPartition]]:

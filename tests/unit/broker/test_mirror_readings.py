@@ -79,6 +79,17 @@ def test_lag_is_told_in_records_bytes_and_seconds() -> None:
     assert found[f"twinlog_mirror_partition_lag_seconds{{{labels}}}"] == 2
 
 
+def test_one_partition_of_which_nothing_is_known_does_not_hide_the_bytes_of_the_others() -> None:
+    total = 'twinlog_mirror_lag_bytes{mirror="m"}'
+    far = Mirrored(MirrorState.MIRRORING, lagging(40, 10, 5_000))
+    failed = Mirrored(MirrorState.FAILED)
+    fresh = Mirrored(MirrorState.MIRRORING, lagging(7, 0, 5_000))
+    assert read(board_of(far, failed)[0], 6_000)[total] == 3_000
+    assert read(board_of(far, fresh)[0], 6_000)[total] == 3_700, "of the others' size"
+    assert total not in read(board_of(fresh, failed)[0], 6_000)
+    assert total not in read(board_of(failed)[0], 6_000)
+
+
 def test_with_many_partitions_only_the_mirror_is_told() -> None:
     found = read(board_of(*[Mirrored(MirrorState.MIRRORING)] * 3)[0], 0, series_max=2)
     assert not any("partition_lag" in series for series in found)
