@@ -47,9 +47,10 @@ class FetchPlan:
     """The standing fetch orders of one fetcher, and the session with its source.
 
     One request is under way at a time: ``next``, then for an answer ``heard`` of each partition in
-    it and ``answered``, or else ``lose_session``. A source without sessions is asked for everything
-    each time; it fills its answer in the order of the request and may end it early, so a partition
-    that gave records goes behind those that did not: every partition comes to stand first.
+    it and ``answered``, or else ``put_off`` or ``lose_session``. A source without sessions is asked
+    for everything each time; it fills its answer in the order of the request and may end it early,
+    so a partition that gave records goes behind those that did not: every partition comes to stand
+    first.
 
     What is held back (a throttle is over its rate) keeps its order and its place, and the source
     forgets it until it is let go.
@@ -233,12 +234,7 @@ class FetchPlan:
         Those are as the source last told: they have that high watermark and log start.
         """
         self._heard_ms = now_ms
-        is_full = self._epoch == FULL_EPOCH
-        if session_id == NO_SESSION or (not is_full and session_id != self._session_id):
-            self._session_id, self._epoch = NO_SESSION, FULL_EPOCH
-        else:
-            self._session_id = session_id
-            self._epoch = self._epoch + 1 if self._epoch < EPOCH_MAX else FULL_EPOCH + 1
+        self._go_on(session_id)
         left_out = []
         for of in tuple(self._unanswered):
             sent = self._sent[of]
@@ -248,6 +244,21 @@ class FetchPlan:
                 del self._unanswered[of]
                 left_out.append((of, sent.order, sent.high_watermark, sent.log_start))
         return left_out
+
+    def put_off(self, session_id: int) -> None:
+        """End a request that the source did not look into: of nothing is it known to be as before.
+
+        A source whose quota is used up answers so. The session knows what it was told even then.
+        """
+        self._go_on(session_id)
+
+    def _go_on(self, session_id: int) -> None:
+        is_full = self._epoch == FULL_EPOCH
+        if session_id == NO_SESSION or (not is_full and session_id != self._session_id):
+            self._session_id, self._epoch = NO_SESSION, FULL_EPOCH
+        else:
+            self._session_id = session_id
+            self._epoch = self._epoch + 1 if self._epoch < EPOCH_MAX else FULL_EPOCH + 1
 
     def lose_session(self, *, is_known: bool) -> None:
         """Begin with a full request again; the source closes the session if it knows it still."""

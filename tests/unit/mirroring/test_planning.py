@@ -184,6 +184,35 @@ def test_a_new_turn_hears_what_the_source_does_not_tell_again() -> None:
     assert plan.unchanged_at_ms(of(0)) == 400
 
 
+def test_an_answer_that_is_put_off_tells_of_nothing_that_it_is_as_before() -> None:
+    plan = in_session(2)
+    plan.put(of(1), order(9, turn=2))
+    plan.next(one_id)
+    plan.put_off(SESSION)
+    assert (plan.unchanged_at_ms(of(0)), plan.unchanged_at_ms(of(1))) == (100, None)
+    request = plan.next(one_id)
+    assert (request.session_epoch, asked(request)) == (2, [])
+    assert plan.answered(SESSION, 300) == [(of(1), order(9, turn=2), Offset(9), Offset(0))]
+    assert (plan.unchanged_at_ms(of(0)), plan.unchanged_at_ms(of(1))) == (300, 300)
+
+
+def test_what_is_put_off_before_the_source_told_of_it_is_told_within_the_session() -> None:
+    plan = in_session(1)
+    plan.put(of(1), order(0))
+    plan.next(one_id)
+    plan.put_off(SESSION)
+    assert not plan.next(one_id).is_full
+    assert plan.heard(of(1), T_ID, Offset(4), Offset(0)) == order(0)
+
+
+def test_a_full_request_that_is_put_off_without_a_session_is_made_again() -> None:
+    plan = planned(2)
+    plan.next(one_id)
+    plan.put_off(0)
+    request = plan.next(one_id)
+    assert (request.is_full, asked(request)) == (True, [0, 1])
+
+
 def test_what_a_source_never_told_of_is_asked_for_in_a_full_request() -> None:
     plan = planned(1)
     plan.next(one_id)
@@ -372,6 +401,21 @@ class SourceKnowsThePlan(RuleBasedStateMachine):
         self.sessions = FetchSessions(2, self._choose)
 
     @rule()
+    def put_off(self) -> None:
+        planned_now = self.plan.next(self.id_of, 3)
+        request, uses_ids = self.request(planned_now)
+        try:
+            context = self.sessions.begin(
+                request, uses_topic_ids=uses_ids, is_follower=False, now_ms=0
+            )
+        except ApiError as error:
+            is_known = error.code != ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+            self.plan.lose_session(is_known=is_known)
+            return
+        # Kafka knows a session that it was asked to begin only once it has answered in full.
+        self.plan.put_off(0 if planned_now.is_full else context.session.id)
+
+    @rule()
     def lose_the_answer(self) -> None:
         request, uses_ids = self.request(self.plan.next(self.id_of, 3))
         with suppress(ApiError):
@@ -420,9 +464,12 @@ class SourceKnowsThePlan(RuleBasedStateMachine):
                 one = TopicPartition(name, partition.partition_index)
                 end = Offset(partition.high_watermark)
                 found = self.plan.heard(one, topic_id, end, Offset(0))
+                self.told[one] = end
+                if one in self.plan._changed:
+                    assert found is None, "the source has an older order than that"
+                    continue
                 assert found == self.orders[one]
                 self.heard_in[one] = found.turn
-                self.told[one] = end
         for one, found, end, _ in self.plan.answered(session_id, 0):
             assert found == self.orders[one]
             assert end == self.told[one]

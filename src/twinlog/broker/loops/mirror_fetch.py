@@ -146,6 +146,10 @@ class MirrorFetch:
     def take(self, response: FetchResponse) -> None:
         """Hand each partition its part of the answer, also where that was left out."""
         plan = self._fetcher.plan
+        if response.throttle_time_ms > 0 and not response.topics:
+            # A source whose quota is used up leaves everything out, records that wait there, too.
+            plan.put_off(response.session_id)
+            return
         for topic in response.topics:
             topic_id = TopicId(topic.topic_id)
             name = TopicName(topic.topic) or plan.name_of(topic_id)

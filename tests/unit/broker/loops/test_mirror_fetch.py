@@ -336,6 +336,24 @@ async def test_the_sources_quota_is_honoured(
         assert asyncio.get_running_loop().time() - before >= 0.05
 
 
+async def test_what_the_sources_quota_holds_back_does_not_pass_for_nothing_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "THROTTLE_S_MAX", 0.0)
+    async with fetching(tmp_path) as made:
+        made.give(*(FetchedPartition(partition_index=i, high_watermark=0) for i in (0, 1)))
+        made.answer = replace(made.answer, session_id=5)
+        await made.loop.step()
+        plan = made.fetcher.plan
+        told_ms = plan.unchanged_at_ms(of(0))
+        plan.put(of(1), replace(order(), turn=2))
+        made.answer = FetchResponse(session_id=5, topics=(), throttle_time_ms=100)
+        await made.loop.step()
+        assert (plan.unchanged_at_ms(of(0)), plan.unchanged_at_ms(of(1))) == (told_ms, None)
+        turns = [event.turn for event in made.heard[1].events if isinstance(event, on.Fetched)]
+        assert turns == [1]
+
+
 async def test_a_fetcher_without_work_hangs_up_and_begins_again_when_woken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
