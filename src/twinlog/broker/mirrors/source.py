@@ -129,7 +129,7 @@ class SourceCluster:
 async def identify(mirror: str, settings: Settings, broker_id: BrokerId, seed: float) -> str:
     """Connect to a source and give its cluster id.
 
-    Raises ApiError INVALID_CONFIG saying which addresses could not be reached and why.
+    Raises ApiError INVALID_CONFIG saying which addresses could not be reached or used, and why.
     """
     source = SourceCluster(mirror, settings, broker_id, seed)
     try:
@@ -140,6 +140,13 @@ async def identify(mirror: str, settings: Settings, broker_id: BrokerId, seed: f
             ErrorCode.INVALID_CONFIG,
             f"the source at bootstrap.servers={servers} cannot be reached: {error}",
         ) from error
+    except ApiError as error:
+        if error.code != ErrorCode.UNSUPPORTED_VERSION:
+            raise
+        # By its own code the client would take it for a fault of the broker that it asked.
+        why = f"the source at bootstrap.servers={servers_of(settings)} cannot be mirrored"
+        text = f"{why}, it is no Kafka broker from 2.1 on: {error.why}"
+        raise ApiError(ErrorCode.INVALID_CONFIG, text) from error
     finally:
         await source.close()
     cluster_id = source.peers.cluster_id

@@ -14,6 +14,7 @@ from twinlog.broker.mirrors.source import (
 from twinlog.model.errors import ApiError, ErrorCode
 from twinlog.model.ids import NO_TOPIC_ID, BrokerId, TopicName
 from twinlog.network.exchange import PeerUnavailable
+from twinlog.wire.messages.metadata import METADATA
 
 ME = BrokerId(1)
 
@@ -74,6 +75,16 @@ async def test_a_source_that_cannot_be_reached_is_named_with_the_reason() -> Non
         settings = checked_settings({"bootstrap.servers": str(source.address)})
     with pytest.raises(ApiError, match=f"{source.address} cannot be reached.*refused"):
         await identify("m", settings, ME, 0.5)
+
+
+async def test_a_server_that_is_no_broker_of_kafka_s_is_named_as_the_source() -> None:
+    # So answers a controller: it is no broker, and knows no Metadata.
+    async with scripted_source(ranges={METADATA.key: (90, 91)}) as source:
+        settings = checked_settings({"bootstrap.servers": str(source.address)})
+        said = f"the source at .*{source.address} cannot be mirrored.*METADATA"
+        with pytest.raises(ApiError, match=said) as caught:
+            await identify("m", settings, ME, 0.5)
+        assert caught.value.code == ErrorCode.INVALID_CONFIG
 
 
 async def test_fetchers_have_connections_of_their_own_named_after_the_mirror() -> None:
