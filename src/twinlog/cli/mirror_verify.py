@@ -18,7 +18,7 @@ from twinlog.cli.mirror_asking import (
     source_of,
     topic_configs,
 )
-from twinlog.cli.mirror_tables import PartitionRow
+from twinlog.cli.mirror_tables import FAILED, PartitionRow
 from twinlog.cli.progress import ProgressBar
 from twinlog.cli.verdicts import (
     DIFFERENT,
@@ -92,14 +92,21 @@ async def _compared(
 
 
 async def _explained(source: Cluster, verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Note beside what differs that the source compacts the topic, where it does."""
-    topics = sorted({verdict.topic for verdict in verdicts if verdict.result == DIFFERENT})
+    """Note beside what differs why its partition failed, or that the source compacts the topic."""
+    verdicts = [
+        replace(one, note=f"{one.row.state}, {one.row.error_message}")
+        if one.result == DIFFERENT and one.row is not None and one.row.state == FAILED
+        else one
+        for one in verdicts
+    ]
+    unexplained = [one for one in verdicts if one.result == DIFFERENT and one.note is None]
+    topics = sorted({verdict.topic for verdict in unexplained})
     if not topics:
-        return list(verdicts)
+        return verdicts
     try:
         told = await topic_configs(source, topics, (CLEANUP_POLICY,))
     except (CliError, ApiError):  # The differences stand, explained or not.
-        return list(verdicts)
+        return verdicts
     compacted = {
         topic
         for topic, configs in told.items()
@@ -107,7 +114,7 @@ async def _explained(source: Cluster, verdicts: Sequence[Verdict]) -> list[Verdi
     }
     return [
         replace(verdict, note=COMPACTED)
-        if verdict.result == DIFFERENT and verdict.topic in compacted
+        if verdict in unexplained and verdict.topic in compacted
         else verdict
         for verdict in verdicts
     ]

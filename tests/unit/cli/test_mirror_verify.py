@@ -211,6 +211,17 @@ def test_a_difference_of_a_compacted_topic_is_explained_where_the_source_tells(
     assert told(mirrored)[1]["note"] is None
 
 
+def test_a_difference_of_a_failed_partition_is_told_with_its_cause(
+    mirrored: AnsweringBroker,
+) -> None:
+    mirrored.append("orders", 0, batch(2))
+    states(mirrored, "FAILED", "MIRRORING", error_message="topic orders was created again")
+    ran = verify(mirrored)
+    assert ran.code == 1
+    assert "orders-0: FAILED, topic orders was created again" in ran.out
+    assert "orders-1: " not in ran.out
+
+
 def row(state: str, last_mirror_offset: int | None = None) -> PartitionRow:
     return PartitionRow("m", "t", 0, None, None, state, 0, None, None, last_mirror_offset)
 
