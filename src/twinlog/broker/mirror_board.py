@@ -75,6 +75,8 @@ class MirrorStatus:
 
     counts: MirrorCounts = field(default_factory=MirrorCounts)
     begun_at_ms: int = 0
+    put_off_at_ms: int = -1
+    """When the source last answered that its quota is used up: it is there, and tells nothing."""
     throttled: frozenset[TopicPartition] = frozenset()
     """Partitions that are fetched at the broker's rate for all of them."""
     partitions: dict[TopicPartition, MirroredPartition] = field(default_factory=dict)

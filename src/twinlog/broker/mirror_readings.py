@@ -119,7 +119,7 @@ def _silences(board: MirrorBoard, now_ms: int) -> Iterator[Sample]:
             if _is_asked(p) and of_partition not in held
         ]
         if answered:
-            since_ms = max(max(answered), status.begun_at_ms)
+            since_ms = max(max(answered), status.begun_at_ms, status.put_off_at_ms)
             yield (name,), (now_ms - since_ms) / 1000
 
 

@@ -106,6 +106,16 @@ def test_seconds_and_silence_grow_while_the_source_is_dark() -> None:
     assert later['twinlog_mirror_source_silent_seconds{mirror="m"}'] == 60
 
 
+def test_a_source_whose_quota_is_used_up_is_not_silent_and_may_have_more() -> None:
+    level = LagInputs()
+    level.answered(Offset(10), Offset(10), 1_000)
+    board, status = board_of(Mirrored(MirrorState.MIRRORING, level))
+    status.put_off_at_ms = 60_000
+    found = read(board, 61_000)
+    assert found['twinlog_mirror_lag_seconds{mirror="m"}'] == 60
+    assert found['twinlog_mirror_source_silent_seconds{mirror="m"}'] == 1
+
+
 def test_a_source_that_has_never_answered_is_dark_since_the_mirror_was_begun() -> None:
     board, _ = board_of(Mirrored(MirrorState.LOG_ALIGNMENT), begun_at_ms=10_000)
     found = read(board, 40_000)

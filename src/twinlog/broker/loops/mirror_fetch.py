@@ -149,6 +149,7 @@ class MirrorFetch:
         if response.throttle_time_ms > 0 and not response.topics:
             # A source whose quota is used up leaves everything out, records that wait there, too.
             plan.put_off(response.session_id)
+            self._work.status.put_off_at_ms = self._work.clock.now_ms()
             return
         for topic in response.topics:
             topic_id = TopicId(topic.topic_id)

@@ -350,6 +350,7 @@ async def test_what_the_sources_quota_holds_back_does_not_pass_for_nothing_new(
         made.answer = FetchResponse(session_id=5, topics=(), throttle_time_ms=100)
         await made.loop.step()
         assert (plan.unchanged_at_ms(of(0)), plan.unchanged_at_ms(of(1))) == (told_ms, None)
+        assert made.bench.work.status.put_off_at_ms >= 0
         turns = [event.turn for event in made.heard[1].events if isinstance(event, on.Fetched)]
         assert turns == [1]
 
