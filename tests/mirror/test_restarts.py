@@ -35,14 +35,14 @@ def test_every_kind_of_data_is_still_equal_after_an_orderly_restart_and_a_kill(
 
 
 @pytest.mark.parametrize("way", ["stop", "kill"])
-def test_what_is_here_is_not_fetched_again_after_a_restart(
+def test_of_what_is_here_only_the_last_batch_is_fetched_again_after_a_restart(
     proxied: ProxiedKafka, twinlog: TwinlogProcess, fresh: str, way: str
 ) -> None:
     node, of = proxied.node, (fresh, 0)
     node.create_topic(fresh)
     producer = producer_of(node)
-    for number in range(100):
-        producer.produce(fresh, f"early of {fresh} {number}".encode(), partition=0)
+    for value in (*(f"early of {fresh} {number}" for number in range(100)), "to be met again"):
+        producer.produce(fresh, value.encode(), partition=0)
         flush(producer)
     mirror = Mirror(twinlog, node, "resumed")
     mirror.create(bootstrap_servers=proxied.proxy.bootstrap)
@@ -50,7 +50,7 @@ def test_what_is_here_is_not_fetched_again_after_a_restart(
     mirror.await_caught_up([of])
     (twinlog.stop if way == "stop" else twinlog.kill)()
     before = proxied.proxy.spoilt_count
-    # Whatever was mirrored would arrive spoilt if it were fetched again.
+    # All that was mirrored before the last batch would arrive spoilt if it were fetched again.
     proxied.proxy.spoil(f"early of {fresh}".encode())
     twinlog.start()
     producer.produce(fresh, b"late", partition=0)
