@@ -11,6 +11,7 @@ from bench.processes import cpu_seconds, peak_bytes, resident_bytes
 from bench.report import print_heading, print_table
 
 from support.mirror_fleet import Fleet, fleet
+from twinlog.storage.checkpoints import RECOVERY_POINTS, decode_offsets
 
 COLUMNS = (
     "partitions",
@@ -25,8 +26,11 @@ COLUMNS = (
     "idle CPU, %",
     "open files",
     "described, s",
+    "flushed, CPU-s",
 )
 SETTLED_S = 3.0
+FLUSHED_WITHIN_S = 300.0
+FLUSH_POLL_S = 0.5
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -52,6 +56,7 @@ async def _measure(folder: Path, options: argparse.Namespace) -> tuple[object, .
         described_s = await _time_of_describe(pair)
         caught_up_bytes = resident_bytes(pid)
         peak = peak_bytes(pid)
+        flushed_cpu_s = await _until_flushed(pair)
         idle = await _idle_share(pid, options.rest_s)
         files = _open_files(pid)
         restarted_s = await _restart(pair)
@@ -70,6 +75,7 @@ async def _measure(folder: Path, options: argparse.Namespace) -> tuple[object, .
         f"{idle * 100:.1f}",
         files,
         f"{described_s:.2f}",
+        f"{flushed_cpu_s:.1f}",
     )
 
 
@@ -77,6 +83,19 @@ async def _time_of_describe(pair: Fleet) -> float:
     began = time.perf_counter()
     await pair.describe()
     return time.perf_counter() - began
+
+
+async def _until_flushed(pair: Fleet) -> float:
+    """Wait until what was copied is flushed, a minute after it came; give the CPU-seconds."""
+    pid, wanted = pair.destination.server.pid, set(pair.partitions)
+    checkpoint = pair.destination.log_folder / RECOVERY_POINTS
+    cpu_s, began = cpu_seconds(pid), time.perf_counter()
+    while time.perf_counter() - began < FLUSHED_WITHIN_S:
+        points = decode_offsets(checkpoint.read_bytes()) if checkpoint.exists() else None
+        if wanted <= {(of.topic, of.partition) for of, point in (points or {}).items() if point}:
+            return cpu_seconds(pid) - cpu_s
+        await asyncio.sleep(FLUSH_POLL_S)
+    raise TimeoutError(f"not flushed after {FLUSHED_WITHIN_S:.0f} s")
 
 
 async def _idle_share(pid: int, rest_s: float) -> float:
@@ -113,6 +132,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench mirror_scale", description=__doc__)
     parser.add_argument("--partitions", type=int, default=5_000)
     parser.add_argument("--per-topic", type=int, default=50, help="partitions of a topic")
-    parser.add_argument("--kb-each", type=int, default=20, help="kilobytes in each partition")
+    parser.add_argument(
+        "--kb-each", type=int, default=20, help="kilobytes in each partition, at least 1"
+    )
     parser.add_argument("--rest-s", type=float, default=30.0, help="how long idleness is watched")
     return parser.parse_args(arguments)
