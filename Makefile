@@ -28,7 +28,7 @@ lint: $(STAMP)    ## what needs no test to be seen
 	$(BIN)/twinlog docs settings --check docs/settings.md
 
 quick: lint       ## every save: under a minute
-	$(BIN)/pytest tests/test_tidy.py tests/unit tests/contract -m "not slow"
+	$(BIN)/pytest tests/test_tidy.py tests/scenarios/test_readme.py tests/unit tests/contract -m "not slow"
 
 check: lint       ## before a commit: what .ci/run runs once everything is installed
 	$(BIN)/pytest tests $(PYTEST_ARGS)
