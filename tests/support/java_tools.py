@@ -33,6 +33,8 @@ _CONTENT: Final = re.compile(
 # ("-1 is followed by 300"). Only offsets that go back, or repeat, are.
 _GAP: Final = re.compile(r"\s*(-?\d+) is followed by (\d+)$")
 _INDEX_KINDS: Final = (".index", ".timeindex")
+# All names are one argument of a command, which may have 128 KiB.
+_FILES_AT_ONCE: Final = 400
 
 
 def main_class(version: str, tool: str) -> str:
@@ -63,15 +65,16 @@ def check_partition_folders(folders: Iterable[Path]) -> str:
 
 def dump_files(files: Sequence[Path], *options: str) -> str:
     """Run DumpLogSegments and give what it printed; raise ToolError if that is not all praise."""
-    if not files:
-        return ""
-    names = ",".join(str(path) for path in files)
     tool = main_class(KAFKA_4, "DumpLogSegments")
-    run = run_tool(KAFKA_4, tool, "--files", names, *options, timeout_s=300)
-    complaints = complaints_in(run.stdout) + complaints_in(run.stderr)
-    if complaints:
-        raise ToolError("DumpLogSegments complains:\n" + "\n".join(complaints[:20]))
-    return run.stdout
+    printed: list[str] = []
+    for first in range(0, len(files), _FILES_AT_ONCE):
+        names = ",".join(str(path) for path in files[first : first + _FILES_AT_ONCE])
+        run = run_tool(KAFKA_4, tool, "--files", names, *options, timeout_s=300)
+        complaints = complaints_in(run.stdout) + complaints_in(run.stderr)
+        if complaints:
+            raise ToolError("DumpLogSegments complains:\n" + "\n".join(complaints[:20]))
+        printed.append(run.stdout)
+    return "".join(printed)
 
 
 def complaints_in(printed: str) -> list[str]:
